@@ -195,7 +195,7 @@ def test_files_of_bands_are_one_cube(tmp_path, cube, labels):
     joined, others = scene.findings
     ends = {"first": "EO1H_B8.TIF", "last": "EO1H_B13.TIF"}
     assert (joined.code, joined.facts) == ("bands-of-files", {"count": 6, "by": "names", **ends})
-    assert (others.code, others.facts) == ("rasters-not-used", {"names": ["quicklook.tif"]})
+    assert (others.code, others.facts) == ("not-used", {"names": ["quicklook.tif"]})
     for band, wave in enumerate((700, 400, 500, 600, 800, 900)):
         with rasterio.open(folder / f"EO1H_B{band + 8}.TIF", "r+") as file:
             file.update_tags(1, wavelength=str(wave), wavelength_units="nm")

@@ -11,6 +11,7 @@ import pytest
 import hytas
 from hytas.data.findings import (
     ERROR,
+    WARNING,
     Finding,
     messages,
     note,
@@ -57,10 +58,11 @@ def test_messages_are_sentences(code: str) -> None:
 
 
 def test_a_finding_is_rendered_by_its_message() -> None:
-    finding = warning("nodata-undeclared", count=4, of=9, values=[-9999.0, 1e20], nodata=-9999.0)
+    counts = {"count": 4, "of": 9, "what": "pixels", "nodata": -9999.0}
+    finding = Finding("nodata-undeclared", WARNING, "", {**counts, "values": [-9999.0, 1e20]})
     assert str(finding.at("b.tif").at("a")) == (
-        "a: b.tif: 4 of 9 pixels hold -9999, 1e+20 in most bands, unlike the others; if that is a "
-        "no-data value, set nodata to -9999"
+        "a: b.tif: 4 of 9 pixels hold -9999, 1e+20, unlike the others; if that is a no-data "
+        "value, set nodata to -9999"
     )
     assert "set --nodata to" in finding.render(lambda name: f"--{name}")
     assert json.loads(json.dumps(finding.as_json))["facts"]["nodata"] == -9999
@@ -70,8 +72,13 @@ def test_a_finding_is_rendered_by_its_message() -> None:
 
 def test_strict_refuses_warnings_and_not_notes() -> None:
     refuse_warnings([note("opacity")], "strict", "a.tif")
-    with pytest.raises(InputError, match="its wavelengths are not used: positive finite"):
-        refuse_warnings([note("opacity"), warning("wavelengths-no-numbers")], "strict", "a.tif")
+    with pytest.raises(InputError, match="GDAL: odd"):
+        refuse_warnings([note("opacity"), warning("gdal-warning", text="odd")], "strict", "a.tif")
+
+
+def test_a_hint_without_its_facts_is_left_out() -> None:
+    assert refusal("classes-few", "labels", classes=["corn"]).hint == ""
+    assert refusal("classes-few", "labels", classes=["corn"], why=["lost"]).hint == "lost"
 
 
 def test_a_refusal_has_the_fields_of_its_message() -> None:

@@ -316,14 +316,6 @@ def test_a_tiff_that_inflates(tmp_path: Path) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 40_000
 
 
-def test_an_envi_header_of_many_lines_is_read_once(tmp_path: Path) -> None:
-    (tmp_path / "c.img").write_bytes(b"12")
-    (tmp_path / "c.hdr").write_text("ENVI\ndescription = {\n" + "x\n" * 300_000)
-    refused(lambda: open_file(tmp_path / "c.hdr"), "the brace of 'description' is never closed")
-    (tmp_path / "c.hdr").write_text("ENVI\n" + "x" * 2**24)
-    refused(lambda: open_file(tmp_path / "c.hdr"), "an ENVI header has at most 16777216 bytes")
-
-
 def test_a_map_of_very_many_classes(tmp_path: Path) -> None:
     labels = np.arange(250 * 250).reshape(250, 250)
     np.savez(tmp_path / "a.npz", c=np.ones((250, 250, 2), np.uint8), gt=labels)

@@ -83,7 +83,7 @@ class TestValues:
         np.testing.assert_array_equal(scene.labels, truth)
         assert scene.class_ids == (1, 2, 3)
         assert scene.class_names == ("label 0", "label 1", "label 2")
-        assert scene.codes == ("zero-is-a-class-by-nodata",)
+        assert scene.codes == ("zero-is-a-class",)
         no_zero = np.where(values == 0, 7, values)
         scene = load_scene(data, raster(tmp_path / "b.tif", no_zero, nodata=-1))
         assert scene.class_ids == (1, 2, 7)
@@ -294,7 +294,7 @@ class TestNames:
         np.save(tmp_path / "gt.npy", truth)
         scene = load_scene(data, tmp_path / "gt.npy", class_names="0=none,1=corn,9=oats")
         assert scene.class_names == ("corn", "class 2", "class 3")
-        assert scene.notes == ("names are given for classes that are not there: 9",)
+        assert scene.notes == ("not used: 9; no class has such a number or name",)
 
     def test_of_a_scene_that_is_known_by_name(self) -> None:
         own = load_scene("synthetic").class_names

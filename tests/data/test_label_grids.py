@@ -131,16 +131,16 @@ def test_labels_of_another_place_are_refused(
         labels = written(tmp_path / "gt.tif", truth, place, crs)
         with pytest.raises(InputError) as caught:
             load_scene(scene, labels)
-        assert caught.value.rule.startswith("no labelled pixel lies in the cube")
-        assert "the cube in x 400000 to 400900, y 5799280 to 5800000 of EPSG:32633" in str(
+        assert caught.value.rule.startswith("no label lies in the scene")
+        assert "the scene x 400000 to 400900, y 5799280 to 5800000 of EPSG:32633" in str(
             caught.value
         )
-        with pytest.raises(InputError, match="no labelled pixel"):
+        with pytest.raises(InputError, match="no label lies"):
             labels_on_grid(labels, grid())
     edge = np.zeros_like(truth)
     edge[0, :2] = 1, 2
     apart = written(tmp_path / "gt.tif", edge, PLACE @ Affine.translation(-20, -20))
-    with pytest.raises(InputError, match="no labelled pixel lies in the cube"):
+    with pytest.raises(InputError, match="no label lies in the scene"):
         load_scene(scene, apart)
 
 

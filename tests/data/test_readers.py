@@ -192,7 +192,7 @@ def test_envi_header_text(tmp_path):
     )
     assert fields_of(path) == {
         "samples": "3",
-        "map info": "{UTM,\n1, 2}",
+        "map info": "{UTM,\n 1, 2}",
         "description": "{x = 1}",
     }
 
@@ -290,10 +290,12 @@ def write_envi(path: Path, fields: dict[str, object], data: bytes) -> Path:
 CUBE = {"interleave": "bsq", "samples": 4, "lines": 3, "bands": 2, "data type": 1}
 
 
-def test_envi_data_that_are_too_long_are_refused(tmp_path: Path) -> None:
-    header = write_envi(tmp_path / "s", CUBE, bytes(29))
-    with pytest.raises(InputError, match=r"too long, .* holds 29 bytes, .* needs 24"):
-        open_file(header)
+def test_bytes_behind_the_values_of_envi_are_named(tmp_path: Path) -> None:
+    contents = open_file(write_envi(tmp_path / "s", CUBE, bytes(range(29))))
+    (finding,) = contents.findings
+    assert (finding.code, finding.severity) == ("envi-of-other-size", "warning")
+    assert (finding.facts["bytes"], finding.facts["needed"]) == (29, 24)
+    np.testing.assert_array_equal(contents.variables[0].values().ravel(), range(24))
 
 
 @pytest.mark.parametrize(
@@ -310,13 +312,13 @@ def test_no_data_values_of_envi(tmp_path: Path, text: str, mark: float | None) -
 @pytest.mark.parametrize(
     ("listed", "units", "reason"),
     [
-        ("{500}", "Nanometers", "1 values for 2 bands"),
-        ("{a, b}", "Nanometers", "positive finite numbers are needed"),
-        ("{500, nan}", "Nanometers", "positive finite numbers are needed"),
+        ("{500}", "Nanometers", "of 1 values is not used"),
+        ("{a, b}", "Nanometers", "a positive finite number, not all equal, for each of 2 bands"),
+        ("{500, nan}", "Nanometers", "a positive finite number, not all equal"),
         ("{5, 6}", "furlong", "5 to 6 in the unit 'furlong'"),
         ("{10000, 20000}", "", "10000 to 20000 in the unit '', which is missing"),
-        ("{1, 2}", "Index", "they name no unit, and 1 to 2 may be numbers of bands"),
-        ("{1, 2}", "", "they name no unit, and 1 to 2 may be numbers of bands"),
+        ("{1, 2}", "Index", "1 to 2 in the unit 'Index', which is missing or not known"),
+        ("{1, 2}", "", "1 to 2 in the unit '', which is missing or not known"),
         ("{500, 500}", "nm", "not all equal"),
     ],
 )
@@ -361,7 +363,7 @@ def test_bands_in_no_order_are_told(mat, cube, labels, order, is_mixed) -> None:
     assert ("wavelengths-unordered" in scene.codes) == is_mixed
     facts, findings = wavelength_facts(2, ["450", "500"], "nm", ["0.005", "0.006"])
     assert facts.fwhm is None
-    assert [one.code for one in findings] == ["widths-not-used"]
+    assert [one.code for one in findings] == ["list-not-used"]
     overlapping = [*np.linspace(400, 900, 40), *np.linspace(890, 2400, 60)]
     assert wavelength_facts(100, overlapping)[1] == []
 
@@ -380,9 +382,9 @@ def test_a_scale_for_each_band_of_netcdf_is_told(tmp_path: Path, cube) -> None:
     [
         ("{1., 0.0e+00}", (1,), None),
         ("{true, False}", (1,), None),
-        ("{0, -1}", (), "2 numbers or truth values"),
-        ("{1, 0, 1}", (), "2 numbers or truth values"),
-        ("{1, maybe}", (), "numbers or truth values"),
+        ("{0, -1}", (), "good, for each of 2 bands"),
+        ("{1, 0, 1}", (), "good, for each of 2 bands"),
+        ("{1, maybe}", (), "a number or truth value"),
     ],
 )
 def test_bad_bands_of_any_form(

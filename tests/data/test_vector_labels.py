@@ -84,7 +84,7 @@ def test_spectra_in_the_table_of_points_are_fields(tmp_path: Path, suffix: str) 
     ]
     path = vector_file(tmp_path / f"f.{suffix}", points)
     error = refused(scene(tmp_path), path)
-    assert error.rule == "the fields are b0, b1, b2, b3, b4, b5, b6, b7, b8, b9 and 191 more"
+    assert error.rule == "holds several fields: b0, b1, b2, b3, b4, b5, b6, b7, b8, b9 and 191 more"
     described = describe_shapes(path)
     assert described is not None
     assert len(described["fields"]) == 201
@@ -164,7 +164,7 @@ def test_points_elsewhere(tmp_path: Path) -> None:
         rows = [",".join([*place, crop]) for place, crop in zip(places, "ab", strict=True)]
         path.write_text("\n".join([f"{names},crop", *rows]))
         error = refused(header, path)
-        assert error.rule.startswith("no shape holds the centre of a pixel: they span")
+        assert error.rule.startswith("no label lies in the scene: labels span")
         assert "`labels_crs`" in error.hint
     load_scene(header, path, labels_crs="EPSG:4326")
     path.write_text("lng,lat,crop\n" + path.read_text().partition("\n")[2])
@@ -198,7 +198,7 @@ def test_classes_between_the_centres_are_named_if_one_is_left(tmp_path: Path) ->
     tiny = polygon([[LEFT + 1, TOP - 1], [LEFT + 3, TOP - 1], [LEFT + 3, TOP - 3]])
     path = geojson(tmp_path / "f.geojson", [(tiny, {"crop": "a"}), (FIELDS[0][0], {"crop": "b"})])
     error = refused(header, path)
-    assert error.rule == "only b has pixels in the scene; 2 classes are needed"
+    assert error.rule == "holds labels of b: 2 classes are needed"
     assert "no pixel got a" in error.hint
 
 
@@ -333,7 +333,7 @@ def test_names_of_the_user(tmp_path: Path) -> None:
     loaded = load_scene(header, path, class_field="crop", class_names="wheat=A wheat,rice=Rice")
     assert loaded.class_names == ("A wheat", "maize")
     np.testing.assert_array_equal(loaded.labels, np.array([0, 2, 1])[fields_map()])
-    assert loaded.notes == ("f.geojson: names are given for classes that are not there: rice",)
+    assert loaded.notes == ("f.geojson: not used: rice; no class has such a number or name",)
     numbers = [(g, {"id": n}) for (g, _), n in zip(FIELDS, (7, 3, 3, 7), strict=True)]
     path = geojson(tmp_path / "n.geojson", numbers)
     assert load_scene(header, path, class_names={7: "corn"}).class_names == ("class 3", "corn")
@@ -384,19 +384,19 @@ LINE = {"type": "LineString", "coordinates": box(1, 1, 3, 3)}
 @pytest.mark.parametrize(
     ("features", "options", "rule"),
     [
-        ([(polygon(box(900, 900, 910, 910)), {"class": "a"})], {}, "no shape holds the centre"),
+        ([(polygon(box(900, 900, 910, 910)), {"class": "a"})], {}, "no label lies in the scene"),
         (  # around it
             [(polygon(box(at, at, at + 9, at + 9)), {"class": "a"}) for at in (-99, 900)],
             {},
-            "no shape holds the centre",
+            "no label lies in the scene",
         ),
         (
             [(polygon(box(3.1, 3.1, 3.3, 3.3)), {"class": "a"})],
             {},
-            "no shape holds the centre",
+            "no label lies in the scene",
         ),
-        ([(BOWTIE, {"class": "a"})], {}, "shape 1 is no polygon: Self-intersection"),
-        ([(LINE, {"class": "a"})], {}, "shape 1 is a LineString: polygon or point needed"),
+        ([(BOWTIE, {"class": "a"})], {}, "shape 1 is no polygon or point: Self-intersection"),
+        ([(LINE, {"class": "a"})], {}, "shape 1 is no polygon or point: LineString"),
         (
             [(FIELDS[0][0], {"class": one}) for one in (" ", None)],
             {},
@@ -408,18 +408,26 @@ LINE = {"type": "LineString", "coordinates": box(1, 1, 3, 3)}
             {},
             "class is -4: a class is a text, or a whole number from 0",
         ),
-        ([(FIELDS[0][0], {"a": 1, "b": 2})], {}, "the fields are a, b"),
-        ([(FIELDS[0][0], {})], {}, "the fields are nothing"),
+        ([(FIELDS[0][0], {"a": 1, "b": 2})], {}, "holds several fields: a, b"),
+        ([(FIELDS[0][0], {})], {}, "holds several fields: nothing"),
         ([(FIELDS[0][0], {"a": 1})], {"class_field": "crop"}, "no such field"),
         (
             [(polygon([[1, 1], [2, 2], [1, 1]]), {"a": 1})],
             {},
-            "shape 1 is no polygon: Too few points",
+            "shape 1 is no polygon or point: Too few points",
         ),
-        ([({"type": "Point", "coordinates": [1, NAN]}, {"a": 1})], {}, "must be numbers below"),
-        ([(polygon([[1, 1], [1e300, 2], [1, 3]]), {"a": 1})], {}, "must be numbers below"),
-        ([({"type": "Polygon", "coordinates": 5}, {"a": 1})], {}, "no shape holds the centre"),
-        ([(FIELDS[0][0], {"class": "a"})], {}, "only a has pixels in the scene; 2 classes"),
+        (
+            [({"type": "Point", "coordinates": [1, NAN]}, {"a": 1})],
+            {},
+            "shape 1 is no polygon or point: ",
+        ),
+        (
+            [(polygon([[1, 1], [1e300, 2], [1, 3]]), {"a": 1})],
+            {},
+            "shape 1 is no polygon or point: ",
+        ),
+        ([({"type": "Polygon", "coordinates": 5}, {"a": 1})], {}, "no label lies in the scene"),
+        ([(FIELDS[0][0], {"class": "a"})], {}, "holds labels of a: 2 classes"),
         ([], {}, "holds no shapes"),
     ],
 )
@@ -480,7 +488,7 @@ def test_geopackage_layers(tmp_path: Path) -> None:
     header = scene(tmp_path)
     path = vector_file(tmp_path / "f.gpkg", FIELDS, ("2023", 'a "b"'))
     error = refused(header, path, class_field="crop")
-    assert error.rule == 'holds the layers 2023, a "b"'
+    assert error.rule == 'holds several layers: 2023, a "b"'
     assert error.hint == "name one with `labels_key`"
     loaded = load_scene(header, path, class_field="crop", labels_key='a "b"')
     np.testing.assert_array_equal(loaded.labels, fields_map())
@@ -574,10 +582,10 @@ def test_damaged_files(tmp_path: Path) -> None:
             json.dumps({"type": "FeatureCollection", "features": 3}),
             "Missing 'features",
         ),
-        ("d.csv", "a,b\n1,2\n", "has no columns row and column, x and y"),
+        ("d.csv", "a,b\n1,2\n", "no such position (row and column, x and y"),
         ("e.csv", "x,y,class\n1,two,3\n", "row 1: 1, two must be finite numbers"),
-        ("f.txt", "; ENVI Output of ROIs\n; ROI name: a\n", "has no columns X and Y"),
-        ("g.shp", "", "is empty"),
+        ("f.txt", "; ENVI Output of ROIs\n; ROI name: a\n", "no such columns as X and Y"),
+        ("g.shp", "", "holds no bytes"),
     ):
         (tmp_path / name).write_text(text)
         error = refused(header, tmp_path / name)
@@ -588,7 +596,7 @@ def test_damaged_files(tmp_path: Path) -> None:
     assert "not a readable GeoPackage" in str(refused(header, path))
     path = roi(tmp_path / "h.txt", [("a", "1, 2, 3", [(0, 0), (1, 1)])])
     path.write_text(path.read_text().replace("npts: 2", "npts: 5"))
-    assert "region 'a' has fewer pixels than it says" in str(refused(header, path))
+    assert "holds no 5 pixels of region 'a'" in str(refused(header, path))
     roi(path, [("a", "1, 2, 3", [(0, 0), (1, 1)])])
     path.write_text(path.read_text().replace("40 x 30", "41 x 30"))
     assert refused(header, path).rule.startswith("drawn on 30 x 41 pixels")

@@ -200,7 +200,7 @@ def test_arrays_that_are_no_scene(fitted: HSIClassifier, halves: tuple[np.ndarra
     model = HSIClassifier(**SETTINGS)
     for arrays, message in (
         ((cube[0], train[0]), "two classes or more"),  # the first line, as spectra
-        ((cube, train[:-1]), "height and width must agree"),
+        ((cube, train[:-1]), "they must agree"),
         ((cube, train * 0), "no labelled pixel"),
         ((cube, (train > 0).astype(int)), "single class 1"),
         ((cube, train - 0.5), "labels must be whole numbers"),

@@ -86,7 +86,7 @@ def _map_names(scene: CheckedScene) -> str:
 
 
 def _classes_missing(scene: CheckedScene) -> Cases:
-    return [{}] if scene.least_classes and not scene.labels.ids else []
+    return [{"what": "labelled pixel"}] if scene.least_classes and not scene.labels.ids else []
 
 
 def _single(scene: CheckedScene) -> Cases:
@@ -100,7 +100,7 @@ def _lost(scene: CheckedScene) -> Cases:
 
 SCENE_CHECKS: tuple[Check[CheckedScene], ...] = (
     Check("labels-all-empty", ERROR, _all_empty, argument="data"),
-    Check("labels-none", ERROR, _classes_missing, _map_names),
+    Check("empty", ERROR, _classes_missing, _map_names),
     Check("labels-of-one-class", ERROR, _single, _map_names),
     Check("labelled-pixels-not-finite", ERROR, _not_finite, argument="data"),
     Check("labelled-pixels-empty", WARNING, _lost),

@@ -249,8 +249,8 @@ def cube_in(
         changed = replace(variable, nodata=nodata)
         cube = replace(cube, variable=changed, findings=(*cube.findings, *of_nodata))
     if cube.shape[2] < 2 or 0 in cube.shape:
-        code = "cube-too-small" if roles.is_settled else "cube-too-small-so"
-        raise refusal(code, argument, contents.path, shape=by(cube.shape))
+        key = {} if roles.is_settled else {"key": "axes"}
+        raise refusal("cube-too-small", argument, contents.path, shape=by(cube.shape), **key)
     return cube
 
 
@@ -280,7 +280,8 @@ def find_cube(
         variable = contents.get(key, argument)
         require_number(variable, contents, argument)
         if len(cube_axes(variable)) != 3:
-            raise refusal("array-is-no-cube", argument, contents.path, array=str(variable))
+            facts = {"array": str(variable), "wanted": "three axes"}
+            raise refusal("array-unfit", argument, contents.path, **facts)
         return variable
     cubes = cubes_in(contents)
     numeric = [each for each in cubes if each.kind == "number"]
@@ -292,14 +293,12 @@ def find_cube(
         ):
             numeric = fitting if len(fitting) == 1 else numeric
     if len(numeric) > 1:
-        raise refusal("cubes-several", argument, contents.path, cubes=[*map(str, numeric)])
+        there = {"what": "cubes", "names": [*map(str, numeric)]}
+        raise refusal("several", argument, contents.path, **there, key="cube_key")
     if numeric:
         return numeric[0]
     if cubes:
         require_number(cubes[0], contents, argument)
-    flat = [each for each in contents.variables if _is_flat(each)]
-    if len(flat) == 1 and (len(contents.variables) == 1 or len(flat[0].shape) == 3):
-        raise refusal("cube-of-one-band", argument, contents.path, array=str(flat[0]))
     raise refusal("cube-missing", argument, contents.path, arrays=listed(contents.variables))
 
 
@@ -328,9 +327,3 @@ def _is_cube(variable: Variable) -> bool:
 def _is_one_line(variable: Variable) -> bool:
     named, shape = _sizes(variable)
     return len(shape) == 3 and "band" not in named and shape.count(1) == 1
-
-
-def _is_flat(variable: Variable) -> bool:
-    _, shape = _sizes(variable)
-    sizes = [size for size in shape if size > 1]
-    return len(sizes) == 2 and len(shape) in (2, 3)

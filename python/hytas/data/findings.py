@@ -44,8 +44,11 @@ class Finding:
 
     @property
     def hint(self) -> str:
-        """Return what to do, or ""; arguments are in backticks."""
-        return _filled(self.code, "hint", self.facts)
+        """Return what to do, or "", also without its facts; arguments are in backticks."""
+        try:
+            return _filled(self.code, "hint", self.facts)
+        except KeyError:
+            return ""
 
     def at(self, where: str) -> Self:
         """Return the finding with a place before its own."""

@@ -1,7 +1,7 @@
 """Join scenes of one sensor into one scene, in which each of them is a part."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -55,31 +55,23 @@ def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scen
     ids, class_names = union_of_classes(training)
     if len(ids) < first.least_classes:
         given = " and ".join(scene.name for scene in training)
-        raise refusal("scenes-of-one-class", "labels", given, name="".join(class_names) or "none")
+        raise refusal("classes-few", "labels", given, classes=class_names)
     matched = [class_indices(scene, ids, class_names) for scene in scenes]
     indices = [index for index, _ in matched]
     nodata = _common_nodata(scenes)
     laid = partial(_laid, parts=parts, shape=shape)
     labels = [index[scene.labels] for index, scene in zip(indices, scenes, strict=True)]
     maps = [(scene.train, scene.test) for scene in training]
-    findings = [one.at(scene.name) for scene in scenes for one in scene.findings]
     train = [index[one] for index, (one, _) in zip(indices, maps, strict=False) if one is not None]
     test = [index[one] for index, (_, one) in zip(indices, maps, strict=False) if one is not None]
     fixed = len(train) == len(training)
-    if train and not fixed:
-        findings.append(note("maps-of-some-scenes"))
-    findings += _of_other_scale(scenes)
-    for scene, (index, unknown) in zip(scenes, matched, strict=True):
-        if unknown:
-            lost = int(((scene.labels > 0) & (index[scene.labels] == 0)).sum())
-            findings.append(warning("classes-untrained", scene.name, count=lost, classes=unknown))
-    own_names = [dict(zip(one.class_ids, one.class_names, strict=True)) for one in scenes]
-    named = [pair for pair in zip(scenes, own_names, strict=True) if pair[1]]
     known, owner = dict(zip(ids, class_names, strict=True)), "+".join(one.name for one in training)
-    for scene, own in named[1:]:
-        findings += number_findings(own, owner, known, scene.name)
-        # Numbers of the first may count from 0, too.
-        findings += number_findings(named[0][1], scene.name, own, named[0][0].name)
+    findings = (
+        *(one.at(scene.name) for scene in scenes for one in scene.findings),
+        *([note("maps-of-some-scenes")] if train and not fixed else []),
+        *_of_other_scale(scenes),
+        *_of_classes(scenes, matched, known, owner),
+    )
     return replace(
         first,
         class_ids=ids,
@@ -93,7 +85,7 @@ def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scen
         valid=laid([scene.valid for scene in scenes]),
         sources=tuple(dict.fromkeys(source for scene in scenes for source in scene.sources)),
         fingerprint=_fingerprint(scenes, parts, indices, nodata),
-        findings=tuple(findings),
+        findings=findings,
         train_counts=None,
         bad_bands=_unusable(training, tested),
         nodata=nodata,
@@ -101,6 +93,25 @@ def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scen
         joined=parts,
         continuous=_targets(scenes, parts, shape[1]),
     )
+
+
+def _of_classes(
+    scenes: Sequence[Scene],
+    matched: Sequence[tuple[npt.NDArray[np.int32], list[str]]],
+    known: Mapping[int, str],
+    owner: str,
+) -> Iterator[Finding]:
+    """Yield findings on classes that no scene trains, and on those that numbers identify."""
+    for scene, (index, unknown) in zip(scenes, matched, strict=True):
+        if unknown:
+            lost = int(((scene.labels > 0) & (index[scene.labels] == 0)).sum())
+            yield warning("classes-untrained", scene.name, count=lost, classes=unknown)
+    own_names = [dict(zip(one.class_ids, one.class_names, strict=True)) for one in scenes]
+    named = [pair for pair in zip(scenes, own_names, strict=True) if pair[1]]
+    for scene, own in named[1:]:
+        yield from number_findings(own, owner, known, scene.name)
+        # Numbers of the first may count from 0, too.
+        yield from number_findings(named[0][1], scene.name, own, named[0][0].name)
 
 
 def _targets(scenes: Sequence[Scene], parts: Sequence[Part], width: int) -> Targets | None:
@@ -169,14 +180,15 @@ def check_same_bands(scene: Scene, bands: int, wavelengths: Floats | None, owner
         InputError: another number of bands, or a band that is more than a spacing away.
     """
     if scene.bands != bands:
-        facts: dict[str, Any] = {"own": scene.bands, "owner": owner, "count": bands}
-        raise refusal("bands-differ", "data", scene.name, **facts)
+        facts = {"own": f"{scene.bands} bands", "other": bands}
+        raise refusal("bands-differ", "data", scene.name, **facts, owner=owner)
     if scene.wavelengths is None or wavelengths is None:
         return
     if (farthest := farthest_band(scene.wavelengths, wavelengths)) is not None:
         band, spacing = farthest
-        nm = {"own": scene.wavelengths[band], "other": wavelengths[band], "spacing": spacing}
-        raise refusal("band-elsewhere", "data", scene.name, band=band + 1, owner=owner, **nm)
+        own = f"band {band + 1} at {scene.wavelengths[band]:.1f} nm"
+        other = f"at {wavelengths[band]:.1f} nm, one spacing is {spacing:.1f} nm"
+        raise refusal("bands-differ", "data", scene.name, own=own, owner=owner, other=other)
 
 
 def _cube(

@@ -25,7 +25,7 @@ from hytas.data.labels.read import (
 )
 from hytas.data.labels.values import values_in
 from hytas.data.limits import by
-from hytas.data.options import OF_SCENES, OF_TABLES, Given, GivenNames, SceneOptions
+from hytas.data.options import OF_SCENES, OF_TABLES, SceneOptions
 from hytas.data.read.table import open_file
 from hytas.data.record import Contents
 from hytas.data.scene import Scene, numbered, scene_from_arrays, unmasked
@@ -35,31 +35,7 @@ from hytas.data.targets import checked_targets
 from hytas.errors import InputError
 
 
-def load_scene(
-    data: Any,
-    labels: Any = None,
-    *,
-    cube_key: str | None = None,
-    labels_key: str | None = None,
-    data_dir: str | Path | None = None,
-    bands: str | None = None,
-    nodata: float | None = None,
-    unlabelled: Given | None = None,
-    zero_is_a_class: bool = False,
-    class_field: str | None = None,
-    labels_crs: str | None = None,
-    class_names: GivenNames | None = None,
-    axes: str | None = None,
-    label_column: str | None = None,
-    group_column: str | None = None,
-    least_classes: int = 2,
-    target_column: Sequence[str] = (),
-    units: Sequence[str] = (),
-    fractions: bool = False,
-    value_field: Sequence[str] = (),
-    task: str = "auto",
-    band_columns: str | None = None,
-) -> Scene:
+def load_scene(data: Any, labels: Any = None, **options: Any) -> Scene:
     """Read a scene: one file with cube and labels, two files, or one by name.
 
     Args:
@@ -69,64 +45,37 @@ def load_scene(
             "houston2013", "pavia_u" and "ksc" are downloaded.
         labels: the file with the label map (or maps), if it is not `data`; two files, with the
             training and the test map; an array (H, W), of values also (H, W, T); or a `DataArray`.
-        cube_key: the cube's name in its file; not needed if there is one cube.
-        labels_key: the map's name, or two names "training,test".
-        data_dir: a folder with the files of a scene known by name, which is then not downloaded.
-        bands: a selection that `parse_bands` reads; labelled pixels must be finite in these bands.
-            None means all bands except those that the file marks as bad.
-        nodata: the no-data value; None uses the one that the file names.
-        unlabelled: another label of unlabelled pixels, besides 0; or in a picture, instead of
-            black, a colour such as "#ffffff". NaN is always unlabelled.
-        zero_is_a_class: whether 0 is a class, as in a map of 0 and 1. The scene's ids are then one
-            more than the file's labels, because id 0 means unlabelled.
-        class_field: the field of the classes, if `labels` is a file of polygons or points.
-        labels_crs: the coordinate system of these, if their file names none.
-        class_names: names of classes by their number in the file, or by the name that the file
-            gives: a mapping, a text such as "1=corn,2=soy", or a CSV file of numbers and names.
-        axes: the order of the axes of the cube's array, such as "band,y,x"; it overrides what the
-            file says.
-        label_column: the column, or the variable, with the labels of a table of spectra
-            (`hytas.data.spectra`).
-        group_column: the same with the groups that no split may divide.
-        least_classes: that must have pixels; 0 or 1 for a scene that is joined with others.
-        target_column: columns of continuous targets, in place of labels.
-        units: of these, in their order.
-        fractions: whether the targets are shares of a sample that sum to one.
-        value_field: fields of continuous targets, if `labels` is a file of polygons or points.
-        task: "values" if labels are continuous targets, "classes", or "auto".
-        band_columns: the columns of a table that are bands, such as "b1,b2,b7" or "b1:b200"; None
-            takes those whose names are wavelengths or numbered, else all columns of numbers.
+        options: attributes of `hytas.data.options.SceneOptions`.
 
     Raises:
         InputError: the input is not a scene; the message is one line.
     """
-    given = {name: value for name, value in locals().items() if name not in ("data", "labels")}
+    given = SceneOptions.of(**options)
     if isinstance(labels, np.ndarray):
         from xarray import DataArray
 
-        if labels.ndim != 2 and not (task == "values" and labels.ndim == 3):
+        if labels.ndim != 2 and not (given.task == "values" and labels.ndim == 3):
             shape = by(labels.shape)
             raise InputError("labels", rule=f"an array of {shape} given: must have two axes (H, W)")
         labels = DataArray(unmasked("labels", labels), dims=("y", "x", "band")[: labels.ndim])
-    if task == "values" and label_column is not None and not target_column:
-        given |= {"target_column": (label_column,), "label_column": None}
-    options = SceneOptions.of(**given)
+    if given.task == "values" and given.label_column is not None and not given.target_column:
+        given = replace(given, target_column=(given.label_column,), label_column=None)
     is_by_name = isinstance(data, str | Path) and str(data) in ("synthetic", *SCENES)
-    if not is_data_array(data) and not is_by_name and cube_key is None:
-        table = load_spectra(data, labels, options)
+    if not is_data_array(data) and not is_by_name and given.cube_key is None:
+        table = load_spectra(data, labels, given)
         if table is not None:
-            options.refuse(OF_SCENES, f"is for scenes, and {data} is a table")
-            return _asked(table, task)
+            given.refuse(OF_SCENES, f"is for scenes, and {data} is a table")
+            return _asked(table, given.task)
     what = "a DataArray" if is_data_array(data) else str(data)
-    options.refuse(OF_TABLES, f"is for tables of spectra, and {what} is a scene")
+    given.refuse(OF_TABLES, f"is for tables of spectra, and {what} is a scene")
     if is_by_name:
-        return _scene_by_name(str(data), labels, options)
+        return _scene_by_name(str(data), labels, given)
     if is_data_array(data):
-        options.refuse(("cube_key", "axes"), "is for files; a DataArray names its dimensions")
+        given.refuse(("cube_key", "axes"), "is for files; a DataArray names its dimensions")
         if labels is None:
             raise InputError("labels", rule="missing; a DataArray holds a cube alone")
-    options.refuse(("data_dir",), f"is only for the scenes {', '.join(SCENES)}, not {what}")
-    return _asked(_read(data, _label_files(labels), options), task)
+    given.refuse(("data_dir",), f"is only for the scenes {', '.join(SCENES)}, not {what}")
+    return _asked(_read(data, _label_files(labels), given), given.task)
 
 
 MOST_NUMBERS, FEW_NUMBERS = 50, 5
@@ -155,7 +104,7 @@ def _label_files(labels: Any) -> Sequence[Any]:
     if len(given) > 2:
         raise refusal("maps-too-many", "labels", count=len(given))
     if len(given) == 2 and (shapes := [each for each in given if are_shapes(each)]):
-        raise refusal("shapes-as-two-maps", "labels", shapes[0])
+        raise refusal("one-file", "labels", shapes[0], what="polygons or points")
     return given
 
 
@@ -220,7 +169,7 @@ def _read(data: Any, labels: Sequence[Any], options: SceneOptions) -> Scene:
         size = label_maps.maps[0][1].shape
         cube = array or cube_in(contents, variable, "data", axes=options.axes, maps=(size,))
     elif len(labels) > 1:
-        raise refusal("values-of-one-file", "labels", str(labels[1]))
+        raise refusal("one-file", "labels", str(labels[1]), what="values")
     elif labels:
         label_maps = labels_of(labels[0], options, cube.grid)
     else:
@@ -286,5 +235,5 @@ def _refuse_a_single_class(label_maps: LabelMaps, source: str) -> None:
     there = np.unique(label_maps.maps[0][1])
     if label_maps.polygons is None or (there > 0).sum() != 1:
         return
-    facts = {"name": label_maps.names[int(there[-1])], "why": [*map(str, label_maps.findings)]}
-    raise refusal("shapes-of-one-class", "labels", source, **facts)
+    name, why = label_maps.names[int(there[-1])], [*map(str, label_maps.findings)]
+    raise refusal("classes-few", "labels", source, classes=[name], why=why)

@@ -44,10 +44,36 @@ class Unlabelled:
 
 @dataclass(frozen=True)
 class SceneOptions:
-    """Arguments of `load_scene`, which describes them.
+    """Arguments of `load_scene`.
 
     Attributes:
-        class_names: by number in the file, or by the name that the file gives.
+        cube_key: the cube's name in its file; not needed if there is one cube.
+        labels_key: the map's name, or two names "training,test".
+        data_dir: a folder with the files of a scene known by name, which is then not downloaded.
+        bands: a selection that `parse_bands` reads; labelled pixels must be finite in these bands.
+            None means all bands except those that the file marks as bad.
+        nodata: the no-data value; None uses the one that the file names.
+        unlabelled: another label of unlabelled pixels, besides 0; or in a picture, instead of
+            black, a colour such as "#ffffff". NaN is always unlabelled.
+        zero_is_a_class: whether 0 is a class, as in a map of 0 and 1. The scene's ids are then one
+            more than the file's labels, because id 0 means unlabelled.
+        class_field: the field of the classes, if `labels` is a file of polygons or points.
+        labels_crs: the coordinate system of these, if their file names none.
+        class_names: names of classes by their number in the file, or by the name that the file
+            gives: a mapping, a text such as "1=corn,2=soy", or a CSV file of numbers and names.
+        axes: the order of the axes of the cube's array, such as "band,y,x"; it overrides what the
+            file says.
+        label_column: the column, or the variable, with the labels of a table of spectra
+            (`hytas.data.spectra`).
+        group_column: the same with the groups that no split may divide.
+        least_classes: that must have pixels; 0 or 1 for a scene that is joined with others.
+        target_column: columns of continuous targets, in place of labels.
+        units: of these, in their order.
+        fractions: whether the targets are shares of a sample that sum to one.
+        value_field: fields of continuous targets, if `labels` is a file of polygons or points.
+        task: "values" if labels are continuous targets, "classes", or "auto".
+        band_columns: the columns of a table that are bands, such as "b1,b2,b7" or "b1:b200"; None
+            takes those whose names are wavelengths or numbered, else all columns of numbers.
     """
 
     cube_key: str | None = None
@@ -72,7 +98,9 @@ class SceneOptions:
     band_columns: str | None = None
 
     @classmethod
-    def of(cls, unlabelled: Given | None, class_names: GivenNames | None, **given: Any) -> Self:
+    def of(
+        cls, unlabelled: Given | None = None, class_names: GivenNames | None = None, **given: Any
+    ) -> Self:
         """Return the options that arguments mean."""
         mark, names = parse_unlabelled(unlabelled), read_class_names(class_names)
         return cls(unlabelled=mark, class_names=names, **given)

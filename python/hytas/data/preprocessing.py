@@ -310,6 +310,5 @@ def _refuse_few(alive: Mask, vary: Mask, least: int) -> None:
     if alive.sum() >= least:
         return
     unseen = int((vary & ~alive).sum())
-    code = "bands-vary-too-little" if unseen else "bands-constant"
     counts = {"count": int(alive.sum()), "of": len(alive), "least": least}
-    raise refusal(code, "bands", **counts, unseen=unseen)
+    raise refusal("bands-constant", "bands", **counts, **({"unseen": unseen} if unseen else {}))

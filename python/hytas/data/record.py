@@ -15,9 +15,9 @@ from typing import Any, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data.findings import Finding, Noted, note, warning
+from hytas.data.findings import Finding, Noted, note, refusal, warning
 from hytas.data.grid import Grid
-from hytas.data.limits import by, listed, printable
+from hytas.data.limits import by, printable
 from hytas.errors import InputError
 from hytas.types import Array, Floats, Mask
 
@@ -281,9 +281,8 @@ class Contents(Noted):
         """
         variable = self.find(name)
         if variable is None:
-            names = listed(self.variables)
-            rule = f"it has no variable {printable(name)!r}; it holds {names}"
-            raise InputError(argument, self.path, rule)
+            facts = {"what": f"variable as {name!r}", "names": [*map(str, self.variables)]}
+            raise refusal("missing", argument, self.path, **facts)
         return variable
 
 
@@ -419,8 +418,8 @@ def load(variable: Variable, contents: Contents, argument: str) -> Array:
 def require_number(variable: Variable, contents: Contents, argument: str) -> None:
     """Refuse an array that holds no real numbers."""
     if variable.kind != "number":
-        rule = f"{variable} is {variable.kind}; real numbers are needed"
-        raise InputError(argument, contents.path, rule)
+        facts = {"array": f"{variable}, {variable.kind}", "wanted": "real numbers"}
+        raise refusal("array-unfit", argument, contents.path, **facts)
 
 
 @contextmanager

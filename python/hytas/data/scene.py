@@ -164,25 +164,43 @@ class Scene(Noted, Samples):
         return replace(self, continuous=targets, fingerprint=changed)
 
 
+@dataclass(frozen=True, eq=False)
+class SceneFacts:
+    """The facts of a scene besides its arrays.
+
+    Attributes:
+        wavelengths: (B,) band centres in nm.
+        class_names: by id, or in the order of the ids in the maps; equal names get numbers.
+        class_colours: RGB by id; used if every class has a colour of its own that is not black.
+        bad_bands: indices of the bands that the file marks as bad.
+        bands: the selection to check for NaN, as `parse_bands` reads it; None: all but the bad.
+        fwhm: (B,) full widths of the bands at half maximum in nm.
+        least_classes: that must have pixels; 0 or 1 for a scene that is joined with others.
+        targets: continuous targets of the labelled pixels, which are then of one class.
+    """
+
+    name: str = "scene"
+    wavelengths: Array | Sequence[float] | None = None
+    class_names: Mapping[int, str] | Sequence[str] | None = None
+    sources: Sequence[str] = ()
+    findings: Sequence[Finding] = ()
+    map_names: Sequence[str] = ()
+    nodata: float | None = None
+    class_colours: Mapping[int, tuple[int, int, int]] | None = None
+    bad_bands: Sequence[int] = ()
+    bands: str | None = None
+    fwhm: Array | Sequence[float] | None = None
+    least_classes: int = 2
+    targets: Targets | None = None
+
+
 def scene_from_arrays(
     cube: Array,
     labels: Array | None = None,
     *,
     train: Array | None = None,
     test: Array | None = None,
-    name: str = "scene",
-    wavelengths: Array | Sequence[float] | None = None,
-    class_names: Mapping[int, str] | Sequence[str] | None = None,
-    sources: Sequence[str] = (),
-    findings: Sequence[Finding] = (),
-    map_names: Sequence[str] = (),
-    nodata: float | None = None,
-    class_colours: Mapping[int, tuple[int, int, int]] | None = None,
-    bad_bands: Sequence[int] = (),
-    bands: str | None = None,
-    fwhm: Array | Sequence[float] | None = None,
-    least_classes: int = 2,
-    targets: Targets | None = None,
+    **facts: Any,
 ) -> Scene:
     """Check arrays and return a scene with them.
 
@@ -192,32 +210,24 @@ def scene_from_arrays(
     Args:
         cube: (H, W, B), whole numbers or floats of at most 64 bits.
         labels: (H, W), 0 unlabelled; or give a fixed split as `train` and `test` instead.
-        wavelengths: (B,) band centres in nm.
-        class_names: by id, or in the order of the ids in the maps; equal names get numbers.
-        class_colours: RGB by id; used if every class has a colour of its own that is not black.
-        bad_bands: indices of the bands that the file marks as bad.
-        bands: the selection to check for NaN, as `parse_bands` reads it; None: all but the bad.
-        fwhm: (B,) full widths of the bands at half maximum in nm.
-        least_classes: that must have pixels; 0 or 1 for a scene that is joined with others.
-        targets: continuous targets of the labelled pixels, which are then of one class.
+        facts: attributes of `SceneFacts`.
 
     Raises:
         InputError: the arrays are not a scene; in one line.
     """
+    given = SceneFacts(**facts)
     cube = unmasked("data", cube)
     check_cube(cube, "data")
-    maps = _checked_maps(cube, labels, train, test, map_names)
-    nodata = as_stored(nodata, cube.dtype)
-    waves = _of_bands("wavelengths", wavelengths, cube.shape[2])
-    least = least_classes if targets is None else 1
-    selection = bands, bad_bands
-    joined, valid, remarks = _checked(cube, maps, nodata, selection, waves, least)
+    maps = _checked_maps(cube, labels, train, test, given.map_names)
+    nodata = as_stored(given.nodata, cube.dtype)
+    waves = _of_bands("wavelengths", given.wavelengths, cube.shape[2])
+    joined, valid, remarks = _checked(cube, maps, nodata, waves, given)
     digest = _digest(cube, np.float32)
-    own_names = _names(class_names, joined)
+    own_names = _names(given.class_names, joined)
     by_id: Mapping[int, str] = dict(zip(joined.ids, own_names, strict=True))
     remarks += found(NAME_CHECKS, by_id)
     scene = Scene(
-        name=name,
+        name=given.name,
         cube=cube,
         labels=joined.labels,
         train=joined.train,
@@ -226,33 +236,35 @@ def scene_from_arrays(
         class_ids=joined.ids,
         wavelengths=waves,
         valid=valid,
-        sources=tuple(sources),
+        sources=tuple(given.sources),
         cube_digest=digest,
-        fingerprint=fingerprint(digest, cube.dtype, joined, nodata, bad_bands),
-        findings=(*findings, *remarks),
+        fingerprint=fingerprint(digest, cube.dtype, joined, nodata, given.bad_bands),
+        findings=(*given.findings, *remarks),
         nodata=nodata,
-        class_colours=distinct_colours(class_colours or {}, joined.ids),
-        bad_bands=tuple(bad_bands),
-        fwhm=_of_bands("fwhm", fwhm, cube.shape[2]),
+        class_colours=distinct_colours(given.class_colours or {}, joined.ids),
+        bad_bands=tuple(given.bad_bands),
+        fwhm=_of_bands("fwhm", given.fwhm, cube.shape[2]),
     )
-    return scene if targets is None else scene.with_targets(targets)
+    return scene if given.targets is None else scene.with_targets(given.targets)
 
 
 def _checked(
     cube: Array,
     maps: list[tuple[str, Array]],
     nodata: float | None,
-    selection: tuple[str | None, Sequence[int]],
     wavelengths: Floats | None,
-    least_classes: int,
+    given: SceneFacts,
 ) -> tuple[Labels, Mask, list[Finding]]:
     """Return the joined maps without empty pixels, which pixels (H, W) hold data, and findings."""
     labelled = np.logical_or.reduce([values != 0 for _, values in maps])
     alive = measured_bands(cube, labelled if labelled.any() else ~labelled, nodata)
-    used = np.intersect1d(select_bands(*selection, cube.shape[2], wavelengths), alive)
+    used = np.intersect1d(
+        select_bands(given.bands, given.bad_bands, cube.shape[2], wavelengths), alive
+    )
     empty, finite = ~valid_mask(cube, nodata, used), valid_pixels(cube, bands=used)
     labels = join([(name, np.where(empty, 0, values)) for name, values in maps])
-    checked = CheckedScene(cube, maps, labels, empty, finite, alive, used, least_classes)
+    least = given.least_classes if given.targets is None else 1
+    checked = CheckedScene(cube, maps, labels, empty, finite, alive, used, least)
     findings, valid = found(SCENE_CHECKS, checked), finite & ~empty
     fills = undeclared(cube, valid, labels.labels > 0, used, nodata)
     return labels, valid, [*labels.findings, *findings, *fills]
@@ -320,8 +332,8 @@ def _checked_maps(
         maps = [(first, unmasked("train", train)), (second, unmasked("test", test))]
     for name, values in maps:
         if values.shape != cube.shape[:2]:
-            sizes = {"own": by(values.shape), "cube": by(cube.shape)}
-            raise refusal("map-of-other-shape", "labels", name, **sizes)
+            sizes = {"own": by(values.shape), "size": by(cube.shape[:2])}
+            raise refusal("sizes-differ", "labels", name, **sizes, other="the cube")
     return maps
 
 

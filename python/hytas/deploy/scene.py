@@ -86,10 +86,8 @@ def classify_scene(
     nodata: float | None = None,
     wavelengths: npt.NDArray[np.float64] | None = None,
     strict: bool = False,
-    tile_rows: int | None = None,
-    smooth: str | None = None,
-    unknown: float | None = None,
     progress: Progress | None = None,
+    **how: Any,
 ) -> ClassMap:
     """Classify every pixel of a cube.
 
@@ -103,13 +101,8 @@ def classify_scene(
         nodata: the no-data value; None uses the model's, if it has one.
         wavelengths: (bands) band centres of the cube in nm, to compare with the model's.
         strict: refuse such values, and a cube without wavelengths if the model has them.
-        tile_rows: rows at a time; None uses as many as fit `TILE_BYTES`. The map does not depend
-            on it, to the last bit.
-        smooth: "guided" or "none"; None follows the model's card.
-        unknown: the share of held-out pixels, 0.001 to 0.5, whose score is higher than that of all
-            pixels with a class: the others are of no class of the model and get class 0. None
-            gives every pixel with data a class.
         progress: called after each tile with the rows done and all rows.
+        how: `tile_rows`, `smooth` and `unknown` of `classify_strips`.
 
     Raises:
         InputError: the band count or the wavelengths differ, the scene is smaller than a patch, the
@@ -131,15 +124,7 @@ def classify_scene(
         raise InputError("cube", rule=f"it has {refused}")
     if doubt:
         warnings.warn(f"the cube has {doubt}", stacklevel=2)
-    whole = classify_whole(
-        model,
-        cube,
-        nodata=nodata,
-        tile_rows=tile_rows,
-        smooth=smooth,
-        unknown=unknown,
-        progress=progress,
-    )
+    whole = classify_whole(model, cube, nodata=nodata, progress=progress, **how)
     if given is None:
         return whole
     return _on_pixels(given, whole, model)
@@ -194,6 +179,12 @@ def classify_strips(
     `first_row`. Arguments that are not listed, and errors, are those of `classify_scene`.
 
     Args:
+        tile_rows: rows at a time; None uses as many as fit `TILE_BYTES`. The map does not depend
+            on it, to the last bit.
+        smooth: "guided" or "none"; None follows the model's card.
+        unknown: the share of held-out pixels, 0.001 to 0.5, whose score is higher than that of all
+            pixels with a class: the others are of no class of the model and get class 0. None
+            gives every pixel with data a class.
         scaled: whether the cube was scaled by itself already, where the model needs that.
     """
     height, width, bands = cube.shape

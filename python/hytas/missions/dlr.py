@@ -67,14 +67,14 @@ def refine(contents: Contents) -> Contents:
     image = contents.variables[0]
     sizes = dict(zip(image.dims, image.shape, strict=False))
     if len(bands) != sizes.get("band"):
-        counts = {"described": f"{len(bands)} bands", "own": f"{sizes.get('band')} bands"}
-        raise refusal("metadata-of-other-image", "", metadata=metadata.name, **counts)
+        counts = {"size": len(bands), "own": f"{sizes.get('band')} bands"}
+        raise refusal("sizes-differ", "", other=metadata.name, **counts)
     size = [_integer(root.find(f".//merge/dimension/{axis}")) for axis in ("rows", "columns")]
     findings: tuple[Finding, ...] = ()
     rows, columns = (each or 0 for each in size)
     if sizes["y"] > rows > 0 or sizes["x"] > columns > 0:
-        pixels = {"described": by((rows, columns)), "own": by((sizes["y"], sizes["x"]))}
-        raise refusal("metadata-of-other-image", "", metadata=metadata.name, **pixels)
+        pixels = {"size": by((rows, columns)), "own": by((sizes["y"], sizes["x"]))}
+        raise refusal("sizes-differ", "", other=metadata.name, **pixels)
     if sizes["y"] < rows or sizes["x"] < columns:
         findings = (note("part-of-product", rows=rows, columns=columns),)
     waves, gain, offset, fwhm = (np.array(column) for column in zip(*bands, strict=True))

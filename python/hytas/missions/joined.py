@@ -111,8 +111,8 @@ def _check(part: JoinedPart, first: JoinedPart) -> None:
     if part.shape[:2] != first.shape[:2]:
         raise InputError(rule=f"{variable} and {first.variable.name} differ in height or width")
     if part.wavelengths.shape != part.shape[2:]:
-        counts = {"bands": part.shape[2], "count": part.wavelengths.size}
-        raise refusal("product-wavelengths", "", array=str(variable), **counts)
+        counts = {"own": f"{variable}", "size": part.wavelengths.size}
+        raise refusal("sizes-differ", "", other="its list of wavelengths", **counts)
 
 
 def _scaled(part: JoinedPart, bands: npt.NDArray[np.int64], stored: Array, nodata: float) -> Array:

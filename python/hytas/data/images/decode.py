@@ -62,10 +62,9 @@ def _tiff(path: Path) -> Array:
     variable = contents.variables[0]
     with reading("data", path, "TIFF"):
         values = variable.values()
-    if values.dtype.kind not in "iuf":
-        raise refusal("image-of-no-numbers", "data", path, type=str(values.dtype))
-    if not np.isfinite(values).all():
-        raise refusal("image-not-finite", "data", path)
+    if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
+        wanted = "finite real numbers"
+        raise refusal("array-unfit", "data", path, array=str(values.dtype), wanted=wanted)
     order = [variable.dims.index(name) for name in ("y", "x", "band") if name in variable.dims]
     turned = values.transpose(order) if len(order) == values.ndim else values
     return np.ascontiguousarray(turned[..., None] if turned.ndim == 2 else turned)

@@ -5,7 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -80,10 +80,10 @@ def load_folder(folder: Path, resize: int | None, skip_unreadable: bool) -> Imag
     labels = np.array([listed_files[number][1] for number in kept], np.int32)
     empty = [name for number, name in enumerate(names, 1) if not (labels == number).any()]
     if empty:
-        raise refusal("class-without-images", "data", name=empty[0], folder=folder)
+        what = f"image of class {empty[0]} that can be read"
+        raise refusal("empty", "data", folder, what=what)
     digest = hashlib.sha256("".join(result.digest for result in facts).encode()).hexdigest()
-    return image_set(
-        folder.name,
+    images = image_set(
         read,
         labels,
         None if tested is None else tested[kept],
@@ -92,8 +92,8 @@ def load_folder(folder: Path, resize: int | None, skip_unreadable: bool) -> Imag
         f"{digest} {resize} {colours}",
         source=str(folder),
         files=[path.relative_to(folder).as_posix() for path in paths],
-        notes=notes,
     )
+    return replace(images, notes=tuple(notes))
 
 
 def images_of(folder: Path) -> list[Path]:
@@ -194,21 +194,18 @@ def readable(
 def _check_same_shape(
     folder: Path, paths: Sequence[Path], facts: Sequence[ImageHeader], resize: int | None
 ) -> bool:
-    sizes = _kinds(paths, [f"{each.shape[0]} x {each.shape[1]} pixels" for each in facts])
-    if len(sizes) > 1 and resize is None:
-        own = {"sizes": "; ".join(sizes), "side": min(min(each.shape[:2]) for each in facts)}
-        raise refusal("images-of-sizes", "data", folder=folder, **own)
-    types = _kinds(paths, [str(each.dtype) for each in facts])
-    if len(types) > 1:
-        raise refusal("images-of-types", "data", folder=folder, types="; ".join(types))
-    channels = _kinds(paths, [f"{each.shape[2]} channels" for each in facts])
-    if len(channels) == 1:
-        return False
     plain = {each.shape[2] for each in facts} == {1, 3} and facts[0].dtype == np.uint8
-    if plain and resize is not None:
-        return True
-    code = "images-of-channels-to-resize" if plain else "images-of-channels"
-    raise refusal(code, "data", folder=folder, channels="; ".join(channels))
+    side = {"side": min(min(each.shape[:2]) for each in facts)}
+    for what, values, may_resize in (
+        ("size", [f"{each.shape[0]} x {each.shape[1]} pixels" for each in facts], True),
+        ("type", [str(each.dtype) for each in facts], False),
+        ("channels", [f"{each.shape[2]} channels" for each in facts], plain),
+    ):
+        kinds = "; ".join(_kinds(paths, values))
+        if len({*values}) > 1 and not (may_resize and resize is not None):
+            how = side if may_resize else {}
+            raise refusal("images-differ", "data", folder, what=what, kinds=kinds, **how)
+    return len({each.shape[2] for each in facts}) > 1
 
 
 def _kinds(paths: Sequence[Path], values: Sequence[str]) -> list[str]:

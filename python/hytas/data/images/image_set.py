@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -95,7 +96,6 @@ class InMemory:
 
 
 def image_set(
-    name: str,
     read: Read,
     labels: LabelMap,
     parts: Mask | None,
@@ -105,7 +105,6 @@ def image_set(
     *,
     source: str,
     files: Sequence[str],
-    notes: Sequence[str] = (),
 ) -> ImageSet:
     """Check facts of a set and return it.
 
@@ -114,15 +113,14 @@ def image_set(
         example: one image (side, side, channels).
     """
     if len(class_names) < 2:
-        code = "images-of-one-class" if class_names else "images-of-no-class"
-        raise refusal(code, "data", path=source, name="".join(class_names))
+        raise refusal("classes-few", "data", source, classes=class_names)
     height, width, channels = example.shape
     if height != width:
         sizes = {"height": height, "width": width, "side": min(height, width)}
-        raise refusal("images-not-square", "data", path=source, **sizes)
+        raise refusal("images-not-square", "data", source, **sizes)
     facts = [digest, tuple(class_names), labels.tolist(), None if parts is None else parts.tolist()]
     return ImageSet(
-        name=name,
+        name=Path(source).name.removesuffix(".npz"),
         read=read,
         labels=labels.astype(np.int32),
         train=None if parts is None else np.where(parts, 0, labels).astype(np.int32),
@@ -135,5 +133,4 @@ def image_set(
         sources=(source,),
         fingerprint=hashlib.sha256(repr(facts).encode()).hexdigest(),
         files=tuple(files),
-        notes=tuple(notes),
     )

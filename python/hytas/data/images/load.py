@@ -48,21 +48,20 @@ def load_arrays(path: Path, resize: int | None) -> ImageSet:
     pairs = pairs_of(contents)
     if not pairs:
         arrays = [*map(str, contents.variables)]
-        raise refusal("images-without-labels", "data", path=path, arrays=arrays)
+        raise refusal("images-without-labels", "data", path, arrays=arrays)
     kept = [part for part in (*PARTS, "") if part in pairs]
     if "" in kept and len(kept) > 1:
         kept = [""]
     images = [_images(contents, pairs[part][0], resize) for part in kept]
     if len({(each.shape[1:], each.dtype) for each in images}) > 1:
         kinds = [f"{each.shape[1:]} {each.dtype}" for each in images]
-        raise refusal("images-differ", "data", path=path, kinds=kinds)
+        raise refusal("images-differ", "data", path, what="shape or type", kinds=kinds)
     labels = [load(pairs[part][1], contents, "data").astype(np.int64).ravel() for part in kept]
     tested = np.concatenate(
         [np.full(len(each), part == kept[-1]) for part, each in zip(kept, labels, strict=True)]
     )
     ids, numbers = np.unique(np.concatenate(labels), return_inverse=True)
     return of_arrays(
-        path.stem,
         np.concatenate(images),
         (numbers + 1).astype(np.int32),
         [f"class {number}" for number in ids],
@@ -73,10 +72,9 @@ def load_arrays(path: Path, resize: int | None) -> ImageSet:
 
 def _images(contents: Contents, variable: Variable, resize: int | None) -> Array:
     values, path = load(variable, contents, "data"), contents.path
-    if values.dtype.kind not in "iufb" or 0 in values.shape:
-        raise refusal("images-of-no-numbers", "data", path=path, array=str(variable))
-    if not np.isfinite(values).all():
-        raise refusal("images-not-finite", "data", path=path, array=str(variable))
+    if values.dtype.kind not in "iufb" or 0 in values.shape or not np.isfinite(values).all():
+        facts = {"array": str(variable), "wanted": "finite numbers of one image or more"}
+        raise refusal("array-unfit", "data", path, **facts)
     values = values.astype(np.uint8) if values.dtype.kind == "b" else values
     values = values[..., None] if values.ndim == 3 else values
     return values if resize is None else np.stack([resized(image, resize) for image in values])
@@ -87,7 +85,6 @@ def _part(name: str) -> str:
 
 
 def of_arrays(
-    name: str,
     images: Array,
     labels: npt.NDArray[np.int32],
     class_names: Sequence[str],
@@ -102,7 +99,6 @@ def of_arrays(
     digest = hashlib.sha256(f"{images.shape} {images.dtype}".encode())
     digest.update(np.ascontiguousarray(images).data)
     return image_set(
-        name,
         InMemory(images),
         labels,
         tested,
@@ -124,7 +120,7 @@ def digits() -> ImageSet:
     dataset = load_digits()
     labels = (dataset.target + 1).astype(np.int32)
     images = dataset.images.astype(np.uint8)[..., None]
-    return of_arrays("digits", images, labels, [str(i) for i in range(10)], "digits")
+    return of_arrays(images, labels, [str(i) for i in range(10)], "digits")
 
 
 def textures(seed: int = 0, each: int = 60, side: int = 32) -> ImageSet:
@@ -136,7 +132,7 @@ def textures(seed: int = 0, each: int = 60, side: int = 32) -> ImageSet:
     generator = np.random.default_rng(seed)
     images = [_texture(generator, kind, side) for kind in range(len(TEXTURES)) for _ in range(each)]
     labels = np.repeat(np.arange(1, len(TEXTURES) + 1), each).astype(np.int32)
-    return of_arrays("textures", np.stack(images), labels, TEXTURES, "textures")
+    return of_arrays(np.stack(images), labels, TEXTURES, "textures")
 
 
 def _texture(generator: np.random.Generator, kind: int, side: int) -> npt.NDArray[np.uint8]:

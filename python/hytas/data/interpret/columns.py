@@ -208,5 +208,5 @@ def refuse_texts(argument: str, path: Any, frame: Any) -> None:
     if len(named.columns) > 1 and texts and len(named.columns) - len(texts) < max(2, len(texts)):
         values = named[texts[0]].dropna()
         odd = values[pandas.to_numeric(values, errors="coerce").isna()]
-        facts = {"column": texts[0], "text": str(next(iter(odd), ""))}
-        raise refusal("column-of-texts", argument, path, **facts)
+        facts = {"place": texts[0], "text": repr(next(iter(odd), ""))}
+        raise refusal("no-number", argument, path, **facts)

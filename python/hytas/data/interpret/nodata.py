@@ -179,11 +179,12 @@ def _findings(
     if odd:
         count = sum(counts[value] for value in odd)
         facts: dict[str, Any] = {"values": ordered[:3], "nodata": ordered[0]}
-        findings = [warning("nodata-undeclared", count=count, of=pixels, **facts)]
+        facts |= {"count": count, "of": pixels, "what": "pixels"}
+        findings = [warning("nodata-undeclared", **facts)]
     marks = [mark for mark in MARKS if mark not in (nodata, *odd) and (compared == mark).any()]
     for mark in marks:
-        percent = float(100 * (compared == mark).mean())
-        findings.append(warning("nodata-undeclared-in-bands", percent=percent, nodata=mark))
+        facts = {"count": int((compared == mark).sum()), "of": compared.size, "what": "values"}
+        findings.append(warning("nodata-undeclared", **facts, values=[mark], nodata=mark))
     return tuple(findings)
 
 

@@ -78,7 +78,7 @@ def _by_attributes(own: PlacedCube) -> _Place | None:
     if transform is None or (before is not None and before.crs is not None):
         return None
     grid = Grid(transform, system.to_wkt(), *own.size)
-    return grid, note("place-by-attributes", name=found[0])
+    return grid, note("place-found", names=[found[0]])
 
 
 def _by_latitudes(own: PlacedCube) -> _Place | None:
@@ -88,7 +88,7 @@ def _by_latitudes(own: PlacedCube) -> _Place | None:
     if own.variable.grid is not None or len(north) != 1 or len(east) != 1:
         return None
     grid = Grid(None, None, *own.size, Location(north[0], east[0]))
-    return grid, note("place-by-latitudes", latitude=north[0].name, longitude=east[0].name)
+    return grid, note("place-found", names=[north[0].name, east[0].name])
 
 
 PLACE_RULES: tuple[MeaningRule[PlacedCube, _Place], ...] = (

@@ -113,7 +113,7 @@ UNIT_RULES: tuple[MeaningRule[BareWavelengths, tuple[Unit | None, str | None]], 
     MeaningRule("the unit is named", lambda own: (own.unit, None) if own.unit else None),
     MeaningRule(
         "numbers of bands",
-        lambda own: (None, "wavelengths-counted") if own.counted() else None,
+        lambda own: (None, "wavelengths-unknown-unit") if own.counted() else None,
     ),
     MeaningRule(
         "optical wavelengths in one unit only",
@@ -132,9 +132,9 @@ def nanometres(values: Any, unit: str | None = None) -> tuple[Floats | None, Fin
     """
     numbers, own = _numbers(values)
     if numbers is None or not numbers.size or not (np.isfinite(numbers) & (numbers > 0)).all():
-        return None, warning("wavelengths-no-numbers")
+        return None, unused_list("wavelengths", np.size(values))
     if numbers.size > 1 and numbers.min() == numbers.max():
-        return None, warning("wavelengths-no-numbers")
+        return None, unused_list("wavelengths", numbers.size)
     text = own or unit or ""
     matched = first(UNIT_RULES, BareWavelengths(text, numbers))
     assert matched is not None  # the last rule applies always
@@ -143,6 +143,17 @@ def nanometres(values: Any, unit: str | None = None) -> tuple[Floats | None, Fin
     ends: dict[str, Any] = {"low": float(numbers.min()), "high": float(numbers.max())}
     finding = None if code is None else warning(code, unit=named, named=text, **ends)
     return None if meant is None else meant.nanometres_of(numbers), finding
+
+
+def unused_list(name: str, bands: int, count: int | None = None) -> Finding:
+    """Return a finding on a list that does not describe the bands."""
+    wanted = {
+        "wavelengths": "a positive finite number, not all equal,",
+        "fwhm": "a width of 0.05 to 2000 nm",
+        "bad bands": "a number or truth value, some of them good,",
+    }[name]
+    text = f"its list of {name}" + ("" if count is None else f" of {count} values")
+    return warning("list-not-used", list=text, wanted=wanted, bands=bands)
 
 
 def wavelength_facts(
@@ -163,7 +174,7 @@ def wavelength_facts(
     findings: list[Finding] = []
     wavelengths, fwhm, good = None, None, None
     if listed is not None:
-        finding: Finding | None = warning("wavelengths-count", count=len(listed), bands=bands)
+        finding: Finding | None = unused_list("wavelengths", bands, len(listed))
         if len(listed) == bands:
             wavelengths, finding = nanometres(listed, unit)
         findings += [] if finding is None else [finding]
@@ -172,11 +183,11 @@ def wavelength_facts(
         if wavelengths is not None and widths_listed is not None:
             fwhm = widths(widths_listed, wavelengths, listed, widths_unit)
             if fwhm is None or not WIDTHS_NM[0] <= float(np.median(fwhm)) <= WIDTHS_NM[1]:
-                findings.append(warning("widths-not-used"))
+                findings.append(unused_list("fwhm", bands))
                 fwhm = None
     if flags is not None:
         good = good_bands(flags, bands)
-        findings += [warning("bad-bands-not-used", bands=bands)] if good is None else []
+        findings += [unused_list("bad bands", bands)] if good is None else []
     return BandFacts(wavelengths, fwhm, good), findings
 
 

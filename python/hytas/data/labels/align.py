@@ -57,7 +57,7 @@ def aligned(
     has_system = None not in (own.place_crs, cube.place_crs)
     if not inside and not has_system and values.shape == (cube.height, cube.width):
         return Aligned(values, (warning("labels-pixel-by-pixel", name),))
-    places = {"own": place_of(own), "cube": place_of(cube)}
+    places = {"own": place_of(own), "scene": place_of(cube)}
     if not inside or (not labelled and values.any()):
         raise refusal("labels-elsewhere", "labels", name, **places)
     findings = [note("labels-moved", name, count=labelled, **places)]

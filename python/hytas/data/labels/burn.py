@@ -39,7 +39,7 @@ class Burner:
                 low, high = self._centres.min(axis=0) - around, self._centres.max(axis=0) + around
         elif not in_pixels:
             if not grid.is_placed:
-                raise refusal("pixels-without-area", "data")
+                raise refusal("scene-without-place", "data")
 
             def to_pixels(places: Points) -> Points:
                 positions = np.stack(grid.pixels(places[:, 0], places[:, 1]), axis=1)

@@ -76,7 +76,8 @@ def find_maps(
     if len(fit) == 1:
         return fit
     # Only the user can choose one of several maps.
-    raise refusal("maps-several", argument, str(contents.path), maps=[*map(str, label_maps)])
+    maps_there = {"what": "maps", "names": [*map(str, label_maps)]}
+    raise refusal("several", argument, str(contents.path), **maps_there, key="labels_key")
 
 
 def maps_in(contents: Contents, shape: tuple[int, ...] | None = None) -> list[Variable]:
@@ -161,14 +162,16 @@ def unused_split(contents: Contents, raws: Sequence[RawMap]) -> list[Finding]:
     others = [each for each in contents.variables if _OF_SPLIT.search(each.last_name)]
     if len(raws) > 1 or not others or raws[0].name in [each.name for each in others]:
         return []
-    return [note("split-not-used", names=[str(each) for each in others])]
+    how = "`labels_key` names two maps of classes for a split, as TRAIN,TEST"
+    return [note("not-used", names=[str(each) for each in others], how=how)]
 
 
 def _raw_map(variable: Variable, contents: Contents, argument: str) -> RawMap:
     require_number(variable, contents, argument)
     axes = map_axes(variable)
     if axes is None:
-        raise refusal("array-is-no-map", argument, str(contents.path), array=str(variable))
+        facts = {"array": str(variable), "wanted": "two axes"}
+        raise refusal("array-unfit", argument, str(contents.path), **facts)
     values = load(variable, contents, argument)
     colours = [axis for axis in range(values.ndim) if axis not in axes]
     values = values.transpose(*axes, *colours)

@@ -52,7 +52,8 @@ def read_points(path: Path, options: SceneOptions) -> Shapes:
 
     frame = read_frame(path, "labels")
     if (position := _position(frame.columns)) is None:
-        raise refusal("points-without-positions", "labels", str(path), columns=list(frame.columns))
+        what = "position (row and column, x and y, lon and lat, or WKT)"
+        raise refusal("missing", "labels", str(path), what=what, names=list(frame.columns))
     names, crs = position
     of_shapes = {name for (name, *more), _ in _POSITIONS if not more}
     fields = {
@@ -99,7 +100,7 @@ def read_regions(path: Path, options: SceneOptions) -> Shapes:
     heads = [line.split() for line in notes if ":" not in line]
     columns = next((head for head in reversed(heads) if {"X", "Y"} <= {*head}), None)
     if columns is None:
-        raise refusal("regions-without-pixels", "labels", str(path))
+        raise refusal("missing", "labels", str(path), what="columns as X and Y", names=heads[-1:])
     regions: list[dict[str, str]] = []
     size = None
     for name, _, value in (line.partition(":") for line in notes):
@@ -115,7 +116,8 @@ def read_regions(path: Path, options: SceneOptions) -> Shapes:
         count = int(region.get("roi npts", "0"))
         own = [[float(row[i]) - 0.5 for i in at] for row in rows[start : start + count]]
         if len(own) < count:
-            raise refusal("region-too-short", "", name=region["roi name"])
+            what = f"{count} pixels of region '{region['roi name']}'"
+            raise refusal("empty", "", what=what)
         places.append(shapely.multipoints(np.reshape(own, (-1, 2))))
         start += count
     names: list[Any] = [region["roi name"] for region in regions]
@@ -175,5 +177,5 @@ def read_shapes(path: Path, options: SceneOptions) -> Shapes:
     with reading("labels", path, f"{entry.name} file"):
         shapes = entry.read(path, options)
         if not len(shapes.geometries) and options.least_classes:
-            raise refusal("shapes-none", "labels")
+            raise refusal("empty", "labels", what="shapes")
     return shapes

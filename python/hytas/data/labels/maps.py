@@ -12,7 +12,7 @@ from hytas.data.findings import Finding, Noted, note, refusal
 from hytas.data.labels.names import number_findings
 from hytas.data.limits import by
 from hytas.data.palette import Colour
-from hytas.types import Array, Floats, Mask
+from hytas.types import Array, Floats
 
 LabelMap = npt.NDArray[np.int32]
 
@@ -55,24 +55,20 @@ class LabelMaps(Noted):
 
 def check_map(name: str, values: Array, argument: str = "labels") -> npt.NDArray[np.int64]:
     """Return a label map as int64; NaN is unlabelled."""
-    if values.dtype.kind == "f":
+    if values.dtype.kind not in "iubf":
+        raise refusal("array-unfit", argument, name, array=str(values.dtype), wanted="numbers")
+    is_float = values.dtype.kind == "f"
+    if is_float:
         values = np.where(np.isnan(values), 0, values)
-        wrong = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
-        if wrong.any():
-            raise refusal("labels-not-whole", argument, name, **_first(wrong, values))
-    elif values.dtype.kind not in "iub":
-        raise refusal("labels-of-other-type", argument, name, type=str(values.dtype))
-    if values.max(initial=0) >= 2**31:  # maps hold 32 bits
-        raise refusal("labels-too-large", argument, name, number=values.max())
+    wrong = (values < 0) | (values >= 2**31)  # maps hold 32 bits
+    if is_float:
+        wrong |= values != np.floor(values)
+    if wrong.any():
+        row, column = (int(i) for i in np.argwhere(wrong)[0])
+        place = {"number": values[row, column], "place": f"row {row}, column {column}"}
+        raise refusal("labels-not-whole", argument, name, **place, key="task")
     whole: npt.NDArray[np.int64] = values.astype(np.int64)
-    if (whole < 0).any():
-        raise refusal("labels-negative", argument, name, **_first(whole < 0, whole))
     return whole
-
-
-def _first(wrong: Mask, values: Array) -> dict[str, Any]:
-    row, column = (int(i) for i in np.argwhere(wrong)[0])
-    return {"number": values[row, column], "row": row, "column": column}
 
 
 def join(maps: Sequence[tuple[str, Array]]) -> Labels:
@@ -96,10 +92,8 @@ def join(maps: Sequence[tuple[str, Array]]) -> Labels:
         given = int((whole[0] == missing[0]).sum())
         first, number = checked[0][0], class_ids[missing[0] - 1]
         facts: dict[str, Any] = {"number": number, "train": first, "test": checked[1][0]}
-        if given:
-            raise refusal("class-tested-only", "labels", names, **facts, count=given)
-        shifted = "".join(map(str, _shifted(checked[::-1])))
-        raise refusal("class-not-to-train", "labels", names, **facts, shifted=shifted)
+        facts |= {"count": given, "shifted": "".join(map(str, _shifted(checked[::-1])))}
+        raise refusal("class-not-to-train", "labels", names, **facts)
     return Labels(np.maximum(train, test), train, test, class_ids, tuple(findings))
 
 
@@ -117,8 +111,8 @@ def _unite(
     (train_name, train), (test_name, test) = maps
     names = f"{train_name} and {test_name}"
     if train.shape != test.shape:
-        facts = {"own": by(train.shape), "other": by(test.shape)}
-        raise refusal("maps-of-two-sizes", "labels", names, **facts)
+        facts = {"own": by(train.shape), "other": test_name, "size": by(test.shape)}
+        raise refusal("sizes-differ", "labels", train_name, **facts)
     both = (train > 0) & (test > 0)
     torn = both & (train != test)
     if torn.any():

@@ -45,7 +45,8 @@ def renamed(
 def unused(keys: Iterable[str]) -> tuple[Finding, ...]:
     """Return a finding on given names of classes that are not there."""
     others = list(keys)
-    return (warning("names-unused", names=others),) if others else ()
+    how = "no class has such a number or name"
+    return (warning("not-used", names=others, how=how),) if others else ()
 
 
 def number_findings(

@@ -64,7 +64,7 @@ def read_shapefile(path: Path, options: SceneOptions) -> Shapes:
     """Read a Shapefile, with the table next to it."""
     parts = parts_of_shapefile(path)
     if ".dbf" not in parts:
-        raise refusal("shapes-without-table", "labels", str(path), table=f"{path.stem}.dbf")
+        raise refusal("file-missing", "labels", str(path), name=f"{path.stem}.dbf")
     # A file without .cpg does not say its encoding: modern programs write UTF-8.
     encoding = None if ".cpg" in parts else "UTF-8"
     if ".shx" in parts:
@@ -162,8 +162,10 @@ def _layer(
         layers = [str(name) for name, kind in pyogrio.list_layers(path) if kind is not None]
         if (layer is None and len(layers) != 1) or (layer is not None and layer not in layers):
             if layer is not None:
-                raise refusal("layer-missing", "labels_key", layer, path=path, layers=layers)
-            raise refusal("layers-several" if layers else "layers-none", "", layers=layers)
+                raise refusal("missing", "labels_key", layer, what="layer", names=layers)
+            if not layers:
+                raise refusal("empty", "", what="layer")
+            raise refusal("several", "", what="layers", names=layers, key="labels_key")
         layer = layer or layers[0]
         how: dict[str, Any] = {"layer": layer, "encoding": encoding, **open_options}
         info = pyogrio.read_info(path, force_feature_count=True, **how)
@@ -193,5 +195,6 @@ def geometries_of(binary: Sequence[bytes | None]) -> Geometries:
     geometries: Geometries = shapely.from_wkb(parts, on_invalid="fix")  # closes open rings
     lost = (geometries == None) & (parts != None)  # noqa: E711 - compares each element
     if lost.any():
-        raise refusal("ring-too-short", "labels", first=int(lost.argmax()) + 1)
+        first, reason = int(lost.argmax()) + 1, "Too few corners"
+        raise refusal("shape-invalid", "labels", first=first, reason=reason)
     return geometries

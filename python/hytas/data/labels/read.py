@@ -45,8 +45,7 @@ def labels_on_grid(
         InputError: the file holds no labels, or none in the cube; or a colour of a picture is no
             known class.
     """
-    options = SceneOptions.of(**{"unlabelled": None, "class_names": None, **given})
-    return labels_of(path, options, grid, class_ids)
+    return labels_of(path, SceneOptions.of(**given), grid, class_ids)
 
 
 def labels_of(
@@ -193,8 +192,8 @@ def _ids(maps: Sequence[Map]) -> list[int]:
 
 def _check_size(name: str, values: Map, grid: Grid, argument: str) -> None:
     if values.shape != (grid.height, grid.width):
-        facts = {"own": by(values.shape), "cube": by((grid.height, grid.width))}
-        raise refusal("map-of-other-size", argument, name, **facts)
+        facts = {"own": by(values.shape), "size": by((grid.height, grid.width))}
+        raise refusal("sizes-differ", argument, name, **facts, other="the cube")
 
 
 def _coloured(
@@ -228,7 +227,7 @@ def _zero_is_a_class(
     if len(raws) != 1 or not (values == 0).any() or nodata in (None, 0):
         return False
     if declared == -1 and (not raws[0].names or 0 in raws[0].names):
-        findings.append(warning("zero-is-a-class-by-nodata", name))
+        findings.append(warning("zero-is-a-class", name, nodata=declared))
         return True
     findings.append(warning("zero-is-unlabelled", name, nodata=nodata))
     return False

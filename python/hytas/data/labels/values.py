@@ -54,8 +54,8 @@ def _variable(contents: Contents, key: str | None, grid: Grid, cube: Variable | 
     size = {grid.height, grid.width}
     fitting = [one for one in arrays if size <= {*one.shape}] or arrays
     if len(fitting) != 1:
-        arrays_there = [*map(str, contents.variables)]
-        raise refusal("values-of-one-array", "labels", contents.path, arrays=arrays_there)
+        there = {"what": "arrays", "names": [*map(str, contents.variables)]}
+        raise refusal("several", "labels", contents.path, **there, key="labels_key")
     return fitting[0]
 
 
@@ -79,8 +79,8 @@ def _on_grid(
     place = np.where(has_target, np.arange(1, has_target.size + 1).reshape(has_target.shape), 0)
     placed = aligned("labels", place, own, grid, may_miss=not options.least_classes)
     if placed.values.shape != (grid.height, grid.width):
-        facts = {"own": by(has_target.shape), "cube": by((grid.height, grid.width))}
-        raise refusal("map-of-other-size", "labels", **facts)
+        facts = {"own": by(has_target.shape), "size": by((grid.height, grid.width))}
+        raise refusal("sizes-differ", "labels", **facts, other="the cube")
     rows = np.vstack([np.full((1, targets.shape[2]), np.nan), targets.reshape(has_target.size, -1)])
     findings = tuple(one for one in placed.findings if one.code != "classes-lost")
     return LabelMaps(

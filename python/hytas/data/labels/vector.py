@@ -103,8 +103,8 @@ def _values(fields: Mapping[str, Sequence[Any]], names: Sequence[str]) -> Floats
             try:
                 values[row, at] = float(value)
             except (TypeError, ValueError):
-                facts = {"first": row + 1, "text": repr(value)}
-                raise refusal("shape-without-number", "value_field", name, **facts) from None
+                facts = {"place": f"shape {row + 1}", "text": repr(value)}
+                raise refusal("no-number", "value_field", name, **facts) from None
     return values
 
 
@@ -151,20 +151,20 @@ def _check_coordinates(geometries: Geometries) -> None:
     places, index = shapely.get_coordinates(geometries, return_index=True)
     wrong = ~(np.abs(places) < MOST_COORDINATE).all(axis=1)
     if wrong.any():
-        facts = {"first": int(index[wrong][0]) + 1, "most": MOST_COORDINATE}
-        raise refusal("coordinates-too-large", "labels", **facts)
+        first, place = int(index[wrong][0]) + 1, places[wrong][0].tolist()
+        raise refusal("shape-invalid", "labels", first=first, reason=place)
     parts, index = parts_of(geometries)
     wrong = ~np.isin(shapely.get_type_id(parts), PARTS)
     if wrong.any():
         number = int(index[wrong].min())
         kind = geometries[number].geom_type
-        raise refusal("shape-of-other-kind", "labels", first=number + 1, kind=kind)
+        raise refusal("shape-invalid", "labels", first=number + 1, reason=kind)
 
 
 def _in_the_scene(shapes: Shapes, crs: str | None, grid: Grid) -> Shapes:
     if shapes.size not in (None, (grid.height, grid.width)):
-        sizes = {"own": by(shapes.size or ()), "scene": by((grid.height, grid.width))}
-        raise refusal("shapes-of-other-size", "labels", **sizes)
+        sizes = {"own": by(shapes.size or ()), "size": by((grid.height, grid.width))}
+        raise refusal("sizes-differ", "labels", **sizes, other="the scene")
     if shapes.in_pixels:
         if crs is not None:
             raise refusal("shapes-in-pixels", "labels_crs", crs, format=shapes.format)
@@ -177,7 +177,7 @@ def _in_the_scene(shapes: Shapes, crs: str | None, grid: Grid) -> Shapes:
     if source is None:
         raise refusal("shapes-without-system", "labels")
     if target is None:
-        raise refusal("scene-without-system", "labels", own=source)
+        raise refusal("scene-without-place", "labels")
     if source == target:
         return shapes
     systems = [crs_of(text) for text in (source, target)]
@@ -316,4 +316,4 @@ def _nothing_inside(shapes: Shapes, grid: Grid) -> InputError:
     span = [f"{one:.8g}" for one in shapely.total_bounds(shapes.geometries)]
     size = f"{grid.height} x {grid.width} pixels"
     scene = size if shapes.in_pixels else place_of(grid)
-    return refusal("shapes-elsewhere", "labels", span=span, scene=scene)
+    return refusal("labels-elsewhere", "labels", own=span, scene=scene, key="labels_crs")

@@ -10,6 +10,7 @@ import numpy as np
 
 from hytas.data.findings import note, refusal
 from hytas.data.interpret.wavelengths import in_descriptions, nanometres
+from hytas.data.limits import by
 from hytas.data.read import envi, rasters
 from hytas.data.record import BandFacts, Contents, Key, Variable, with_nan
 from hytas.types import Array
@@ -93,12 +94,11 @@ def _one_band(path: Path) -> Contents:
 
 
 def _check_like(first: Variable, other: Variable, path: Path) -> None:
-    if first.shape != other.shape:
-        sizes = [f"{each.shape[1]} x {each.shape[2]}" for each in (other, first)]
-        facts = {"name": path.name, "own": sizes[0], "first": first.name, "size": sizes[1]}
-        raise refusal("band-files-of-sizes", "", **facts)
-    if first.grid is not None and other.grid is not None and not first.grid.is_same(other.grid):
-        raise refusal("band-file-elsewhere", "", name=path.name)
+    own, others = first.grid, other.grid
+    is_same = own is None or others is None or own.is_same(others)
+    if first.shape != other.shape or not is_same:
+        sizes = {"own": by(other.shape[1:]), "first": first.name, "size": by(first.shape[1:])}
+        raise refusal("band-file-elsewhere", "", name=path.name, **sizes)
 
 
 def _joined(each: Sequence[BandFacts | None], order: Sequence[int]) -> BandFacts | None:

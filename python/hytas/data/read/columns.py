@@ -32,7 +32,7 @@ def read_frame(path: Path, argument: str = "data") -> Any:
     except ImportError:
         raise refusal("parquet-without-reader", argument, path) from None
     if not len(frame):
-        raise refusal("table-without-rows", argument, path)
+        raise refusal("empty", argument, path, what="rows")
     frame = frame.set_axis([str(name).strip() for name in frame], axis=1)
     name, count = Counter(frame.columns).most_common(1)[0]
     if count > 1:
@@ -45,7 +45,7 @@ def _read_text(path: Path, argument: str) -> Any:
     import pandas
 
     if not path.stat().st_size:
-        raise refusal("file-empty", argument, path)
+        raise refusal("empty", argument, path, what="bytes")
     with open_text(path, "replace") as file:
         first_line = file.readline(MOST_LINE)
     declared = _SEPARATOR.match(first_line)
@@ -80,7 +80,7 @@ def _read_text(path: Path, argument: str) -> Any:
                 raise
             frame = frame.reset_index(names="Unnamed: 0")
     except pandas.errors.EmptyDataError:
-        raise refusal("columns-without-names", argument, path) from None
+        raise refusal("empty", argument, path, what="names of columns") from None
     except (pandas.errors.ParserError, pandas.errors.ParserWarning):
         raise refusal("row-too-long", argument, path) from None
     except UnicodeDecodeError:

@@ -4,10 +4,11 @@ https://www.nv5geospatialsoftware.com/docs/enviheaderfiles.html
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,17 +18,17 @@ from hytas.data.limits import by
 from hytas.data.record import BandFacts, Raw
 
 # "data type": complex numbers are refused later, by their kind.
-_DTYPES = {1: "u1", 2: "i2", 3: "i4", 4: "f4", 5: "f8", 6: "c8", 9: "c16"}
-_DTYPES |= {12: "u2", 13: "u4", 14: "i8", 15: "u8"}
+_DTYPES = {"1": "u1", "2": "i2", "3": "i4", "4": "f4", "5": "f8", "6": "c8", "9": "c16"}
+_DTYPES |= {"12": "u2", "13": "u4", "14": "i8", "15": "u8"}
 INTERLEAVES = {"bsq": ("band", "y", "x"), "bil": ("y", "band", "x"), "bip": ("y", "x", "band")}
 """The order of bands, rows and columns in the file."""
-MOST_HEADER = 2**24
-"""Bytes of a header, at most; a list of 10,000 wavelengths takes a hundredth of this."""
 DATA_SUFFIXES = (
     *(".img", ".dat", ".raw", ".bsq", ".bil", ".bip", ".bin", ".lan", ".envi"),
     *(".rfl", ".rdn"),
 )
 _FIRST = b"ENVI"
+# GDAL has these fields as well, but without line ends, with comments, and without Latin-1.
+_FIELD = re.compile(r"^([^={}\n]+)=[ \t]*(\{[^}]*\}|[^\n]*)", re.MULTILINE)
 _LATIN = "no UTF-8"
 """Field of headers that are read as Latin-1; no header can have it."""
 
@@ -57,7 +58,7 @@ def is_header(path: Path) -> bool:
     if not path.is_file():
         return False
     with path.open("rb") as file:
-        return file.read(16).lstrip(b"\xef\xbb\xbf").startswith(_FIRST)
+        return file.read(len(_FIRST)) == _FIRST
 
 
 def header_of(path: Path) -> Path | None:
@@ -71,108 +72,91 @@ def header_of(path: Path) -> Path | None:
 
 def data_of(header: Path) -> Path:
     """Return the data file of a header: of those with its name the one with the size it says."""
-    stem = header.with_suffix("").name
+    stem, fields = header.with_suffix("").name, fields_of(header)
     files = [path for path in sorted(header.parent.iterdir()) if stem in (path.name, path.stem)]
     files = [path for path in files if path.is_file() and path.suffix.lower() != ".hdr"]
-    size = _layout(fields_of(header)).end if len(files) > 1 else None
-    fitting = [path for path in files if path.stat().st_size == size]
-    if len(fitting) > 1:
-        raise refusal("header-of-several", "", names=[path.name for path in fitting])
     if not files:
-        raise refusal("header-alone", "", name=f"{stem} or {stem}.img")
-    return (fitting or sorted(files, key=lambda path: path.suffix.lower() not in DATA_SUFFIXES))[0]
-
-
-def refuse_library(header: Path) -> None:
-    """Refuse the header of a spectral library."""
-    if "library" in fields_of(header).get("file type", "").lower():
-        raise refusal("spectral-library", "")
+        raise refusal("file-missing", "", name=f"{stem} or {stem}.img")
+    if len(files) > 1:
+        sizes = [_whole(fields, name, "1") for name in ("samples", "lines", "bands")]
+        end = _whole(fields, "header offset") + math.prod(sizes) * _dtype(fields).itemsize
+        fitting = [path for path in files if path.stat().st_size == end]
+        if len(fitting) > 1:
+            names = [path.name for path in fitting]
+            raise refusal("several", "", what="data files that fit", names=names, key="data")
+        files = fitting or sorted(files, key=lambda one: one.suffix.lower() not in DATA_SUFFIXES)
+    return files[0]
 
 
 def fields_of(path: Path) -> dict[str, str]:
     """Return the fields of a header as written; a value in braces keeps them, and its lines."""
-    if path.stat().st_size > MOST_HEADER:
-        raise refusal("header-too-long", "", most=MOST_HEADER)
     content, encoding = path.read_bytes(), {}
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode()
     except UnicodeDecodeError:
         text, encoding = content.decode("latin-1"), {_LATIN: "yes"}
-    lines = text.splitlines()
-    if not lines or not lines[0].strip().startswith("ENVI"):
-        raise refusal("header-of-other-kind", "")
-    return dict(_fields(iter(lines[1:]))) | encoding
-
-
-def _fields(lines: Iterator[str]) -> Iterator[tuple[str, str]]:
-    for line in lines:
-        name, equals, value = line.partition("=")
-        if not equals or line.startswith(";"):
-            continue
-        name, value = " ".join(name.lower().split()), value.strip()
-        if value.startswith("{"):
-            parts = [value]
-            while "}" not in parts[-1]:
-                more = next(lines, None)
-                if more is None:
-                    raise refusal("header-brace-open", "", field=name)
-                parts.append("" if more.startswith(";") else more.strip())
-            value = "\n".join(filter(None, parts))
-            value = value[: value.rindex("}") + 1]
-        yield name, value
+    text = re.sub(r"^;.*\n?", "", "\n".join(text.splitlines()), flags=re.MULTILINE)
+    found = (
+        (" ".join(name.lower().split()), value.strip()) for name, value in _FIELD.findall(text)
+    )
+    return dict(found) | encoding
 
 
 def dark_frames(fields: Mapping[str, str]) -> int:
     """Return the number of lines at the end of a capture that its camera recorded in the dark."""
-    start, lines = (_integer(fields, name, 0, 0) for name in ("autodarkstartline", "lines"))
+    start, lines = (_whole(fields, name) for name in ("autodarkstartline", "lines"))
     return lines - start if 0 < start < lines else 0
 
 
-class _Layout(NamedTuple):
-    """Where the values of an image lie; `end` is the size of the file."""
-
-    shape: tuple[int, ...]
-    dtype: "np.dtype[np.generic]"
-    offset: int
-
-    @property
-    def end(self) -> int:
-        return self.offset + math.prod(self.shape) * self.dtype.itemsize
+def interleave_of(fields: Mapping[str, str]) -> str:
+    """Return a name of `INTERLEAVES`."""
+    return _known(fields, "interleave", {name: name for name in INTERLEAVES}, "bsq")
 
 
-def raw_of(header: Path, data: Path) -> Raw | None:
-    """Return where the values of an image lie; None if the file is compressed."""
-    fields = fields_of(header)
+def raw_of(
+    fields: Mapping[str, str], shape: tuple[int, ...], data: Path
+) -> tuple[Raw | None, list[Finding]]:
+    """Return where the values of an image lie, and findings; None if the file is compressed.
+
+    Args:
+        shape: bands, rows, columns.
+    """
     for name in ("major frame offsets", "minor frame offsets"):
         if any(item.strip("0.") for item in items_of(fields.get(name, ""))):
-            raise refusal("header-with-gaps", "", field=name, text=fields[name])
-    shape, dtype, offset = layout = _layout(fields)
+            raise refusal("header-field-unknown", "", field=name, text=fields[name], known=["0"])
+    sizes = dict(zip(("band", "y", "x"), shape, strict=True))
+    stored = tuple(sizes[name] for name in INTERLEAVES[interleave_of(fields)])
+    offset, dtype = _whole(fields, "header offset"), _dtype(fields)
     if fields.get("file compression", "0").strip() not in ("", "0"):
-        return None
-    if (size := data.stat().st_size) != layout.end:
-        facts = {"name": data.name, "header": header.name, "bytes": size, "needed": layout.end}
-        how = f"offset {offset} + {by(shape)} {dtype}"
-        raise refusal("envi-of-other-size", "", **facts, how=how)
-    return Raw(str(data), dtype.str, offset, shape, (0, 1, 2))
+        return None, []
+    size, needed = data.stat().st_size, offset + math.prod(stored) * dtype.itemsize
+    how = f"offset {offset} + {by(stored)} {dtype}"
+    facts: dict[str, Any] = {"name": data.name, "bytes": size, "needed": needed, "how": how}
+    if size < needed:
+        raise refusal("envi-of-other-size", "", **facts)
+    findings = [] if size == needed else [warning("envi-of-other-size", **facts)]
+    if "interleave" not in fields and shape[0] > 1:
+        findings.append(warning("interleave-missing"))
+    return Raw(str(data), dtype.str, offset, stored, (0, 1, 2)), findings
 
 
-def _layout(fields: Mapping[str, str]) -> _Layout:
-    sizes = {
-        "y": _integer(fields, "lines", 0, 1),
-        "x": _integer(fields, "samples", 0, 1),
-        "band": _integer(fields, "bands", 1, 1),
-    }
-    code, order = _integer(fields, "data type", 0, 1), _integer(fields, "byte order", 0, 0)
-    for name, value, known in (("data type", code, _DTYPES), ("byte order", order, (0, 1))):
-        if value not in known:
-            raise refusal("header-field-unknown", "", field=name, text=value, known=sorted(known))
-    layout = INTERLEAVES.get(fields.get("interleave", "bsq").lower())
-    if layout is None:
-        facts = {"field": "interleave", "text": fields["interleave"], "known": [*INTERLEAVES]}
-        raise refusal("header-field-unknown", "", **facts)
-    dtype = np.dtype((">" if order else "<") + _DTYPES[code])
-    offset = _integer(fields, "header offset", 0, 0)
-    return _Layout(tuple(sizes[name] for name in layout), dtype, offset)
+def _dtype(fields: Mapping[str, str]) -> "np.dtype[np.generic]":
+    order = _known(fields, "byte order", {"0": "<", "1": ">"}, "0")
+    return np.dtype(order + _known(fields, "data type", _DTYPES, "missing"))
+
+
+def _known(fields: Mapping[str, str], name: str, known: Mapping[str, str], usual: str) -> str:
+    text = fields.get(name, usual).partition(";")[0].strip().lower()
+    if text not in known:
+        raise refusal("header-field-unknown", "", field=name, text=text, known=[*known])
+    return known[text]
+
+
+def _whole(fields: Mapping[str, str], name: str, usual: str = "0") -> int:
+    text = fields.get(name, usual).partition(";")[0]
+    if not re.fullmatch(r"\s*\d{1,15}(\.0*)?\s*", text):
+        raise refusal("header-field-unknown", "", field=name, text=text, known="whole numbers")
+    return int(float(text))
 
 
 def header_facts(fields: Mapping[str, str], bands: int) -> HeaderFacts:
@@ -210,30 +194,15 @@ def _class_names(fields: Mapping[str, str], findings: list[Finding]) -> dict[int
         return {}
     if _LATIN in fields and not text.isascii():
         findings.append(warning("texts-not-utf-8"))
-    inner = text[1:-1].strip().rstrip(",")
-    items = [" ".join(item.split()) for item in inner.split(",")]
-    count = fields.get("classes", "").strip()
-    if not count.isdecimal() or int(count) == len(items):
-        return dict(enumerate(items))
-    # A name may hold a comma. Each name may have a line of its own; or the rest of a name begins
-    # with a small letter.
-    lines = [line.strip().rstrip(",") for line in inner.splitlines()]
-    for names in (lines, _joined(items)):
-        if len(names) == int(count):
+    inner, count = text.strip("{}").strip().rstrip(","), fields.get("classes", "").strip()
+    # A name may hold a comma: each has a line of its own, or its rest begins with a small letter.
+    for parts in (inner.split(","), inner.splitlines(), re.split(r",(?!\s*[a-z])", inner)):
+        names = [" ".join(part.split()).rstrip(",") for part in parts]
+        if not count.isdecimal() or int(count) == len(names):
             return dict(enumerate(names))
-    findings.append(warning("class-names-count", count=len(items), classes=int(count)))
+    items = len(inner.split(","))
+    findings.append(warning("class-names-count", count=items, classes=int(count)))
     return {}
-
-
-def _joined(items: Sequence[str]) -> list[str]:
-    """Return names, each with the items behind it that begin with a small letter."""
-    names: list[str] = []
-    for item in items:
-        if names and item[:1].islower():
-            names[-1] += f", {item}"
-        else:
-            names.append(item)
-    return names
 
 
 def _class_colours(text: str) -> dict[int, tuple[int, int, int]]:
@@ -256,16 +225,3 @@ def _nodata(fields: Mapping[str, str], findings: list[Finding]) -> float | None:
     except ValueError:
         findings.append(warning("nodata-not-used", value=text))
         return None
-
-
-def _integer(fields: Mapping[str, str], name: str, default: int, lowest: int) -> int:
-    value = fields.get(name, str(default))
-    if name not in fields and default < lowest:
-        raise refusal("header-field-missing", "", field=name)
-    try:
-        number = float(value.partition(";")[0])
-    except ValueError:
-        number = math.nan
-    if not lowest <= number < 2**53 or number % 1:
-        raise refusal("header-field-no-integer", "", field=name, text=value, least=lowest)
-    return int(number)

@@ -10,7 +10,6 @@ import re
 import threading
 import warnings
 import zlib
-from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -113,27 +112,26 @@ def read_envi(path: Path) -> Contents:
     is_header = envi.is_header(path)
     header = path if is_header else envi.header_of(path)
     assert header is not None  # the format was recognised by it
-    envi.refuse_library(header)
+    fields = envi.fields_of(header)
+    if "library" in fields.get("file type", "").lower():
+        raise refusal("spectral-library", "")
     data = envi.data_of(path) if is_header else path
-    if header.read_bytes()[:3] == BOM_UTF8:
-        raise refusal("header-with-mark", "", header=header.name)
-    raw = envi.raw_of(header, data)
     contents = read(data, "ENVI", "ENVI")
+    variable = contents.variables[0]
+    raw, findings = envi.raw_of(fields, variable.shape, data)
     if raw is None:
         return contents
-    variable, findings, fields = contents.variables[0], contents.findings, envi.fields_of(header)
-    layout = fields.get("interleave", "bsq").lower()
+    layout = envi.interleave_of(fields)
     dims = envi.INTERLEAVES[layout]
     variable = replace(variable, read=raw.read, raw=raw, dims=dims, shape=raw.shape, block=())
     if dark := envi.dark_frames(fields):
         at = dims.index("y")
         shape = tuple(size - dark * (axis == at) for axis, size in enumerate(raw.shape))
         variable = replace(variable, shape=shape, raw=None, left_out=dark)
-        findings = (*findings, warning("dark-frames-left-out", count=dark, first=shape[at]))
-    if "interleave" not in fields and raw.shape[0] > 1:
-        findings = (*findings, warning("interleave-missing"))
+        findings.insert(0, warning("dark-frames-left-out", count=dark, first=shape[at]))
+    findings = [*contents.findings, *findings]
     name = f"ENVI {layout.upper()}"
-    return replace(contents, format=name, variables=(variable,), findings=findings)
+    return replace(contents, format=name, variables=(variable,), findings=tuple(findings))
 
 
 def is_esri(path: Path) -> bool:
@@ -147,7 +145,7 @@ def read_esri(path: Path) -> Contents:
     is_header = path.suffix.lower() == ".hdr"
     data = [one for end in _ESRI if (one := path.with_suffix(end)).is_file()]
     if is_header and not data:
-        raise refusal("header-alone", "", name=f"{path.stem}.bil")
+        raise refusal("file-missing", "", name=f"{path.stem}.bil")
     return read(data[0] if is_header else path, "EHdr", "ESRI BIL")
 
 

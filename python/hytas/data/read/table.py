@@ -102,7 +102,7 @@ def open_file(path: Named, argument: str = "data") -> Contents:
     with path.open("rb") as file:
         head = file.read(1024)
     if not head:
-        raise refusal("file-empty", argument, path)
+        raise refusal("empty", argument, path, what="bytes")
     for magic, rule in _NO_SCENES.items():
         if head.startswith(magic):
             raise InputError(argument, path, rule)
@@ -130,7 +130,7 @@ def _folder(path: Path, argument: str) -> Contents:
     left = [each.name for each in band_files.rasters_in(path) if each not in files]
     if not left:
         return contents
-    more = note("rasters-not-used", names=left)
+    more = note("not-used", names=left)
     return replace(contents, findings=(*contents.findings, more))
 
 

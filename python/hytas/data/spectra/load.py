@@ -14,11 +14,11 @@ from hytas.data.interpret.columns import (
     refuse_texts,
     upright,
 )
-from hytas.data.limits import listed
+from hytas.data.limits import by, listed
 from hytas.data.options import OF_TABLES, SceneOptions
 from hytas.data.read.columns import TABLE_SUFFIXES, read_frame
 from hytas.data.read.table import open_file
-from hytas.data.record import Contents, Variable, load, reading
+from hytas.data.record import Contents, load, reading
 from hytas.data.spectra.table import Parts, Spectra, table_of
 from hytas.errors import InputError
 from hytas.types import Array, Floats
@@ -48,7 +48,8 @@ def load_spectra(data: Any, labels: Any, options: SceneOptions) -> Spectra | Non
         options.refuse(OF_TABLES, f"is for tables of spectra, and {path.name} is a scene")
         return None
     label_file = open_file(path) if labels is None else open_file(labels, "labels")
-    return table_of(path, _of_arrays(open_file(path), label_file, options), options)
+    frame = _frame_of_arrays(open_file(path), label_file, options)
+    return table_of(path, _parts(frame, label_file.path, options, []), options)
 
 
 def read_columns(path: Path, labels: Any, options: SceneOptions) -> Parts:
@@ -65,14 +66,20 @@ def read_columns(path: Path, labels: Any, options: SceneOptions) -> Parts:
     chosen = [("label_column", label), ("group_column", group)]
     for argument, name in (*chosen, *(("target_column", name) for name in targets)):
         if name is not None and name not in header:
-            raise refusal("column-missing", argument, name, path=path.name, columns=header)
+            raise refusal("missing", argument, name, what=f"column of {path.name}", names=header)
     if group is not None and group in (label, *targets):
         raise InputError("group_column", group, "is the label column, too")
+    return _parts(frame, path, options, findings)
+
+
+def _parts(frame: Any, path: Path, options: SceneOptions, findings: Sequence[Finding]) -> Parts:
+    label, group, targets = options.label_column, options.group_column, [*options.target_column]
+    header = list(frame.columns)
     others = [name for name in header if name not in (label, group, *targets)]
     refuse_texts("data", path, frame[others])
     bands, wavelengths, of_bands = bands_of(numeric_of(frame, others), options.band_columns)
     if len(bands) < 2:
-        raise refusal("table-of-few-bands", "data", path, count=len(bands))
+        raise refusal("cube-too-small", "data", path, shape=by((len(frame), len(bands))))
     values = column_numbers(frame[bands])
     values = values if values.dtype.kind in "iu" else values.astype(np.float32)
     groups = None if group is None else _values_of(frame[group])
@@ -97,7 +104,8 @@ def _target(column: Any) -> Floats:
     numbers = pandas.to_numeric(column, errors="coerce")
     odd = column[numbers.isna() & column.notna()]
     if len(odd):
-        raise refusal("target-is-no-number", "target_column", column.name, text=repr(odd.iloc[0]))
+        facts = {"place": f"row {odd.index[0] + 1}", "text": repr(odd.iloc[0])}
+        raise refusal("no-number", "target_column", column.name, **facts)
     return np.asarray(numbers.to_numpy(np.float64, na_value=np.nan))
 
 
@@ -161,39 +169,33 @@ def column_numbers(columns: Any) -> Array:
     return values if values.dtype.kind in "iufb" else columns.to_numpy(float, na_value=np.nan)
 
 
-def _of_arrays(contents: Contents, label_file: Contents, options: SceneOptions) -> Parts:
-    """Return spectra (N, bands) or series (N, dates, bands), and their N labels."""
-    label = _list_of(label_file, "label_column", options.label_column)
-    group = _list_of(label_file, "group_column", options.group_column)
-    assert label is not None  # checked by the caller
-    rows = max(label.shape)
+def _frame_of_arrays(contents: Contents, label_file: Contents, options: SceneOptions) -> Any:
+    """Return spectra (N, bands) or series (N, dates, bands), and their lists, as columns."""
+    import pandas
+
+    lists: dict[str, Array] = {}
+    for argument in ("label_column", "group_column"):
+        if (name := getattr(options, argument)) is not None:
+            variable = label_file.get(name, argument)
+            if sum(size > 1 for size in variable.shape) != 1:
+                rule = f"{variable} is no list with a value for each spectrum"
+                raise InputError(argument, name, rule)
+            lists[name] = load(variable, label_file, "data").ravel()
+    rows = [len(values) for values in lists.values()]
+    if rows[0] != rows[-1]:
+        raise InputError("group_column", options.group_column, f"has not {rows[0]} values")
     fitting = [
         one
         for one in contents.variables
-        if one.kind == "number" and len(one.shape) in (2, 3) and one.shape[0] == rows
+        if one.kind == "number" and len(one.shape) in (2, 3) and one.shape[0] == rows[0]
         if np.prod(one.shape[1:]) > 1
     ]
     if len(fitting) != 1:
-        rule = f"{contents.path.name} has {len(fitting)} arrays of {rows} spectra; one is needed"
+        rule = f"{contents.path.name} has {len(fitting)} arrays of {rows[0]} spectra; one is needed"
         raise InputError("label_column", options.label_column, rule, "a spectrum is a row")
-    if group is not None and max(group.shape) != rows:
-        raise InputError("group_column", options.group_column, f"{group} has not {rows} values")
-    values = load(fitting[0], contents, "data").reshape(rows, -1)
-    groups = None if group is None else load(group, label_file, "data").ravel()
-    facts = {"labels": str(label), "groups": "no column" if group is None else str(group)}
-    ends: dict[str, Any] = {"count": values.shape[1], "first": "1", "last": str(values.shape[1])}
-    table = note("table", **facts, **ends, waves="unknown")
-    targets = load(label, label_file, "data").ravel()
-    return Parts(values, targets, groups, None, [table], label_file.files)
-
-
-def _list_of(contents: Contents, argument: str, name: str | None) -> Variable | None:
-    if name is None:
-        return None
-    variable = contents.get(name, argument)
-    if variable.kind not in ("number", "text") or sum(size > 1 for size in variable.shape) != 1:
-        raise InputError(argument, name, f"{variable} is no list with a value for each spectrum")
-    return variable
+    values = load(fitting[0], contents, "data").reshape(rows[0], -1)
+    bands = pandas.DataFrame(values, columns=[f"b{n}" for n in range(1, values.shape[1] + 1)])
+    return pandas.DataFrame(lists).join(bands)
 
 
 def is_table(path: Path, bands: int) -> bool:

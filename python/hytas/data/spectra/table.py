@@ -71,8 +71,7 @@ def table_of(path: Path, parts: Parts, options: SceneOptions) -> Spectra:
         unlabelled, names = options.unlabelled.given, options.class_names
         ids, texts = _classes(parts.targets, None if unlabelled is None else str(unlabelled))
         if len(texts) < 2:
-            code = "table-of-one-class" if texts else "table-without-labels"
-            raise refusal(code, "label_column", name="".join(texts))
+            raise refusal("classes-few", "label_column", classes=texts)
         class_names = {number: names.get(text, text) for number, text in enumerate(texts, 1)}
     scene = scene_from_arrays(
         parts.values[:, None],
@@ -152,8 +151,10 @@ def _classes(
     if targets.dtype.kind == "f":
         missing = ~np.isfinite(targets)
         whole = np.where(missing, 0, targets)
-        if (whole != np.round(whole)).any() or (np.abs(whole) > 2**53).any():
-            raise refusal("labels-with-decimals", "label_column")
+        if (wrong := (whole != np.round(whole)) | (np.abs(whole) > 2**53)).any():
+            row = int(wrong.argmax())
+            place = {"number": whole[row], "place": f"row {row + 1}"}
+            raise refusal("labels-not-whole", "label_column", **place, key="target_column")
         texts = whole.astype(np.int64)
     elif targets.dtype.kind in "iub":
         texts, missing = targets, np.zeros(len(targets), np.bool_)

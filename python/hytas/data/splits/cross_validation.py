@@ -125,5 +125,6 @@ class BlockSplit:
             sides = split_blocks(labels, self.block, guard, self.folds, part, self.seed, 1)
             test = sides.test[sides.trained[labels.ravel()[sides.test] - 1]]
             if sides.trained.sum() < 2 or not test.size:
-                raise refusal("fold-of-few-classes", "BlockSplit", fold=part, block=self.block)
+                facts = {"scene": f"fold {part}", "how": "choose fewer folds or another block"}
+                raise refusal("split-of-few-classes", "BlockSplit", **facts)
             yield place[sides.candidates], place[test]

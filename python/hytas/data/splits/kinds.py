@@ -1,5 +1,8 @@
 """The kinds of split: by the scene's own maps, at random, or by blocks."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from hytas.data.findings import note, refusal
@@ -29,14 +32,11 @@ def from_maps(
     totals = class_totals(scene, scene.labels)  # a class of another scene has no pixel
     untrained = [at for at in range(scene.classes) if totals[at] and not trained[at]]
     if untrained:
-        raise refusal("class-without-training", "labels", number=scene.class_ids[untrained[0]])
+        facts = {"number": scene.class_ids[untrained[0]], "count": 0}
+        raise refusal("class-not-to-train", "labels", **facts, train="train", test="test")
     if not any(tested):
         raise InputError("labels", rule=f"the test map of {scene.name} holds no pixel to test on")
-    notes = tuple(
-        str(note("class-in-training-map", name=name))
-        for name, seen, count in zip(scene.class_names, trained, tested, strict=True)
-        if seen and count == 0
-    )
+    notes = one_sided(scene, trained, tested)
     chosen, test = np.flatnonzero(scene.train), np.flatnonzero(scene.test)
     if not counts:
         return chosen, test, notes
@@ -51,7 +51,7 @@ def at_random(
     generator: np.random.Generator,
     *,
     argument: str = "labels",
-    sample: str = "labelled pixel",
+    samples: str = "pixels",
 ) -> tuple[Pixels, Pixels, tuple[str, ...]]:
     """Return `counts` random pixels of each class, the other pixels, and notes.
 
@@ -60,20 +60,15 @@ def at_random(
     """
     totals = class_totals(scene, scene.labels)
     if max(totals) < 2:
-        raise refusal("classes-of-one-sample", argument, scene=scene.name, sample=sample)
+        raise refusal("split-of-few-classes", argument, scene=scene.name)
     most = tuple(
         max(1, min(count, total - 1 if published else total // 2))
         for count, total in zip(counts, totals, strict=True)
     )
-    facts = {"sample": sample, "unit": sample.split()[-1]}
-    notes = tuple(
-        str(note("class-of-one-sample", name=name, **facts))
-        for name, total in zip(scene.class_names, totals, strict=True)
-        if total == 1
-    )
     pixels = np.flatnonzero(scene.labels)
     chosen = _draw(scene, pixels, most, generator)
-    return chosen, np.setdiff1d(pixels, chosen), notes
+    left = [total - min(count, total) for total, count in zip(totals, most, strict=True)]
+    return chosen, np.setdiff1d(pixels, chosen), one_sided(scene, most, left, samples)
 
 
 def by_blocks(
@@ -102,25 +97,31 @@ def by_blocks(
             "folds": ("folds", parts, "use fewer, or another `block`"),
             "polygons": ("split", "polygons", "draw more polygons of each class, or use blocks"),
         }[settings.kind]
-        facts = {"scene": scene.name, "guard": guard, "else": hint}
-        raise refusal("split-of-few-classes", argument, value, **facts)
+        raise refusal("split-of-few-classes", argument, value, scene=scene.name, how=hint)
     labels = scene.labels.ravel()
-    notes = []
-    totals = np.bincount(labels, minlength=scene.classes + 1)
-    for label, name in enumerate(scene.class_names, start=1):
-        total, count = int(totals[label]), int((labels[sides.test] == label).sum())
-        trained, tested = sides.trained[label - 1], sides.tested[label - 1]
-        if not total or (trained and tested):  # a class of another scene has no pixel
-            continue
-        code = "class-on-training-side" if trained else "class-in-guard-band"
-        if tested:
-            code = "class-on-test-side" if count == total else "class-not-trained"
-        guarded = total - count
-        notes.append(str(note(code, name=name, total=total, count=count, guarded=guarded)))
+    training, tested = (class_totals(scene, labels[one]) for one in (sides.candidates, sides.test))
     generator = np.random.default_rng(seed)
     untrained = np.flatnonzero(~sides.trained) + 1
     test = sides.test[~np.isin(labels[sides.test], untrained)]
-    return _draw(scene, sides.candidates, counts, generator), test, tuple(notes)
+    notes = one_sided(scene, training, tested)
+    return _draw(scene, sides.candidates, counts, generator), test, notes
+
+
+def one_sided(
+    scene: Samples, training: Sequence[int], tested: Sequence[int], samples: str = "pixels"
+) -> tuple[str, ...]:
+    """Return a note on each class with samples to train on (C,) or to test on (C,) alone."""
+    totals = class_totals(scene, scene.labels)
+    notes = []
+    for name, total, left, right in zip(scene.class_names, totals, training, tested, strict=True):
+        if total and not (left and right):  # a class of another scene has no sample
+            counts: dict[str, Any] = {
+                "training": left,
+                "tested": right,
+                "guarded": max(0, total - left - right),
+            }
+            notes.append(str(note("class-on-one-side", name=name, samples=samples, **counts)))
+    return tuple(notes)
 
 
 def _draw(

@@ -11,7 +11,7 @@ from hytas.data.patches import check_patch_size
 from hytas.data.scene import Scene
 from hytas.data.spectra.table import Spectra
 from hytas.data.splits.blocks import DRAWS, split_blocks, within_reach
-from hytas.data.splits.kinds import at_random, by_blocks, class_totals, from_maps
+from hytas.data.splits.kinds import at_random, by_blocks, class_totals, from_maps, one_sided
 from hytas.data.splits.settings import SplitSettings
 from hytas.data.splits.split import AT_ONE_END, GROUPS, Split, group_folds
 from hytas.data.splits.validation import take_validation
@@ -207,12 +207,8 @@ def split_spectra(table: Spectra, settings: SplitSettings, seed: int) -> Split:
         rule = "leaves fewer than 2 classes both to train and to test on"
         hint = "use other `folds`, or more groups of each class"
         raise InputError("split", settings.kind, rule, hint)
-    notes = of_folds + tuple(
-        str(note("class-on-one-side", name=name, side="test" if has_rows else "training"))
-        for label, name in enumerate(table.class_names, start=1)
-        if label not in both
-        for has_rows in [label in labels[chosen]]
-    )
+    training, tested = (class_totals(table, labels[one]) for one in (chosen, test))
+    notes = of_folds + one_sided(table, training, tested, "spectra")
     test = test[np.isin(labels[test], labels[chosen])]
     return Split(*_validation(table, chosen, share, seed), test, kind, seed, 0, 0.0, notes)
 
@@ -288,7 +284,7 @@ def make_image_split(images: ImageSet, settings: SplitSettings, *, seed: int = 0
     else:
         counts = _counts_of_images(class_totals(images, images.labels), settings, USUAL_FRACTION, 1)
         chosen, test, notes = at_random(
-            images, counts, True, generator, argument="data", sample="image"
+            images, counts, True, generator, argument="data", samples="images"
         )
     taken = take_validation(images, chosen, settings.validation_fraction, False, generator)
     return Split(*taken, test, kind, seed, 0, 0.0, notes)

@@ -160,7 +160,7 @@ def test_labels_out_of_rule(mat, cube, labels):
         return refused(data, mat("b.mat", gt=values))
 
     assert "holds no labelled pixel" in with_labels(labels * 0)
-    assert "the single class 7" in with_labels(np.where(labels == 7, 7, 0))
+    assert "holds labels of class 7" in with_labels(np.where(labels == 7, 7, 0))
     negative = labels.astype(int)
     negative[2, 3] = -1
     assert "'gt': is -1 at row 2, column 3: labels must be whole" in with_labels(negative)

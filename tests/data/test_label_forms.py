@@ -230,7 +230,7 @@ class TestPictures:
         ids = {"#0000ff": 4, "#ff0000": 8, "#00ff00": 1}
         labels = labels_on_grid(tmp_path / "a.png", Grid(None, None, 9, 11), class_ids=ids)
         np.testing.assert_array_equal(labels.maps[0][1], np.array([0, 8, 1, 4])[truth])
-        with pytest.raises(InputError, match=r"the colours #00ff00, #0000ff are not among"):
+        with pytest.raises(InputError, match=r"has the classes #00ff00, #0000ff, which the model"):
             labels_on_grid(tmp_path / "a.png", Grid(None, None, 9, 11), class_ids={"#ff0000": 1})
         named = labels_on_grid(
             tmp_path / "a.png",

@@ -36,7 +36,7 @@ def test_zero_becomes_a_class(target: Path) -> None:
 def test_the_refusal_names_the_option(target: Path) -> None:
     with pytest.raises(InputError) as caught:
         load_scene(target, unlabelled=255)
-    assert caught.value.rule.startswith("holds the single class 1")
+    assert caught.value.rule.startswith("holds labels of class 1")
     assert "`zero_is_a_class`" in caught.value.hint
 
 

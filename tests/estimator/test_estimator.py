@@ -202,7 +202,7 @@ def test_arrays_that_are_no_scene(fitted: HSIClassifier, halves: tuple[np.ndarra
         ((cube[0], train[0]), "two classes or more"),  # the first line, as spectra
         ((cube, train[:-1]), "they must agree"),
         ((cube, train * 0), "no labelled pixel"),
-        ((cube, (train > 0).astype(int)), "single class 1"),
+        ((cube, (train > 0).astype(int)), "labels of class 1"),
         ((cube, train - 0.5), "labels must be whole numbers"),
         ((cube.astype(complex), train), "real numbers are needed"),
         ((np.where(cube > 500, np.nan, cube), train), "NaN"),

@@ -91,7 +91,8 @@ def _classes_missing(scene: CheckedScene) -> Cases:
 
 def _single(scene: CheckedScene) -> Cases:
     ids = scene.labels.ids
-    return [{"number": ids[0]}] if len(ids) == 1 < scene.least_classes else []
+    facts = {"classes": [f"class {number}" for number in ids], "zero": "zero_is_a_class"}
+    return [facts] if len(ids) == 1 < scene.least_classes else []
 
 
 def _lost(scene: CheckedScene) -> Cases:
@@ -101,7 +102,7 @@ def _lost(scene: CheckedScene) -> Cases:
 SCENE_CHECKS: tuple[Check[CheckedScene], ...] = (
     Check("labels-all-empty", ERROR, _all_empty, argument="data"),
     Check("empty", ERROR, _classes_missing, _map_names),
-    Check("labels-of-one-class", ERROR, _single, _map_names),
+    Check("classes-few", ERROR, _single, _map_names),
     Check("labelled-pixels-not-finite", ERROR, _not_finite, argument="data"),
     Check("labelled-pixels-empty", WARNING, _lost),
     Check("mark-is-a-class", WARNING, _marks, _map_names),

@@ -302,7 +302,7 @@ def with_classes(scene: Scene, ids: Sequence[int], names: Sequence[str], owner: 
     """
     index, unknown = class_indices(scene, ids, names)
     if unknown:
-        raise refusal("class-unknown", "labels", scene.name, name=unknown[0], owner=owner)
+        raise refusal("classes-unknown", "labels", scene.name, names=unknown, owner=owner)
     own = dict(zip(scene.class_ids, scene.class_names, strict=True))
     of_numbers = number_findings(own, owner, dict(zip(ids, names, strict=True)), scene.name)
     return replace(

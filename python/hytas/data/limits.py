@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from itertools import islice
 from typing import Any
 
-from hytas.errors import InputError, escaped
+from hytas.errors import escaped
 
 IN_MEMORY_BYTES = 2**31
 """A larger cube stays as its reader returned it, which may be a memory map."""
@@ -14,13 +14,6 @@ MOST_NAMED = 10
 """Names in one message."""
 MOST_SHOWN = 200
 """Characters of a name in a message."""
-
-
-def check_count(count: int, what: str, most: int) -> None:
-    """Refuse a file that holds too many things."""
-    if count > most:
-        rule = f"the file holds more than {most} {what}, the most that hytas lists"
-        raise InputError(rule=rule, hint="put the cube and its labels into a file of their own")
 
 
 def bytes_of(shape: Iterable[int], itemsize: int) -> int:

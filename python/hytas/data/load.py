@@ -235,5 +235,5 @@ def _refuse_a_single_class(label_maps: LabelMaps, source: str) -> None:
     there = np.unique(label_maps.maps[0][1])
     if label_maps.polygons is None or (there > 0).sum() != 1:
         return
-    name, why = label_maps.names[int(there[-1])], [*map(str, label_maps.findings)]
-    raise refusal("classes-few", "labels", source, classes=[name], why=why)
+    error = refusal("classes-few", "labels", source, classes=[label_maps.names[int(there[-1])]])
+    raise error.hinted("; ".join(map(str, label_maps.findings)))

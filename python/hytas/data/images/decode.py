@@ -43,7 +43,8 @@ def _plain(path: Path) -> Array:
     with Image.open(path, formats=_FORMATS) as opened:
         width, height = opened.size
         if width * height > MOST_PIXELS:
-            raise refusal("image-too-large", "", width=width, height=height, most=MOST_PIXELS)
+            size = f"{width} x {height}"
+            raise refusal("too-many", "", count=size, what="pixels", most=MOST_PIXELS)
         mode = _KEPT.get(opened.mode, "RGB")
         if opened.format == "PNG" and mode != "I;16" and _sixteen_bits(opened):
             raise refusal("image-of-16-bits", "")

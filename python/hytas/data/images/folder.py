@@ -124,15 +124,14 @@ def _listed(folder: Path) -> tuple[list[tuple[Path, int]], list[str], Mask | Non
     for root in roots:
         last = parted and root is roots[-1] and len(roots) > 1
         for each in sorted(path for path in root.iterdir() if _is_class(path)):
-            if folder.resolve().is_relative_to(each.resolve()):
-                raise refusal("folder-links-up", "data", folder=each)
             if each.name not in names:
                 raise refusal("class-of-one-part", "data", folder=each, other=roots[0])
             images = images_of(each)
             listed_images += [(path, names.index(each.name) + 1) for path in images]
             tested += [last] * len(images)
     if not listed_images:
-        raise refusal("images-missing", "data", folder=str(folder), suffixes=IMAGE_SUFFIXES)
+        what = f"images ({', '.join(IMAGE_SUFFIXES)}) in folders, one for each class"
+        raise refusal("empty", "data", folder, what=what)
     notes = [f"{VALIDATION}/ joins {TRAIN}/, and {TEST}/ tests"] if len(parts) == 3 else []
     return listed_images, names, np.array(tested) if any(tested) else None, notes if parted else []
 

@@ -200,9 +200,8 @@ def _coloured(
     raws: Sequence[find.RawMap], options: SceneOptions
 ) -> tuple[list[Map], Mapping[int, str], Mapping[int, Colour]]:
     names = " and ".join(raw.name for raw in raws)
-    if not all(raw.is_picture for raw in raws):
-        raise refusal("picture-and-map", "labels", names)
     for argument, value in (
+        ("labels", None if all(raw.is_picture for raw in raws) else names),
         ("unlabelled", options.unlabelled.number),
         ("zero_is_a_class", options.zero_is_a_class or None),
     ):
@@ -248,8 +247,8 @@ def _with_class_ids(classes: _Classes, class_ids: Mapping[str, int], raw: find.R
     others = [name for name in own if name not in class_ids]
     # The number of a colour means nothing, because another picture may lack a colour.
     if others and raw.is_picture:
-        facts = {"colours": others, "classes": list(class_ids)}
-        raise refusal("colours-unknown", "labels", raw.name, **facts)
+        owner = f"the model of {', '.join(class_ids)}"
+        raise refusal("classes-unknown", "labels", raw.name, names=others, owner=owner)
     if others or not own:
         numbers = dict.fromkeys(classes.ids, "")
         of_model = {number: name for name, number in class_ids.items()}

@@ -305,8 +305,6 @@ def _burn(
     there = {0, *np.unique(labels).tolist()}
     if missing := [name for number, name in sorted(names.items()) if number not in there]:
         findings.append(note("classes-lost", classes=missing))
-    if zeros := int((ids == 0).sum()):
-        findings.append(note("shapes-unlabelled", count=zeros))
     return labels, polygons, findings
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from hytas.data.findings import refusal
 from hytas.data.record import reading
+from hytas.errors import library
 from hytas.files import PACKED, open_text
 
 TEXT_SUFFIXES = tuple(kind + packed for packed in ("", *PACKED) for kind in (".csv", ".tsv"))
@@ -25,12 +26,11 @@ def read_frame(path: Path, argument: str = "data") -> Any:
     import pandas
 
     is_text = path.name.lower().endswith(TEXT_SUFFIXES)
-    try:
-        with reading(argument, path, "table"):
-            frame = _read_text(path, argument) if is_text else pandas.read_parquet(path)
-            frame = frame if frame.index.names == [None] else frame.reset_index()
-    except ImportError:
-        raise refusal("parquet-without-reader", argument, path) from None
+    if not is_text:
+        library("pyarrow", argument, "Parquet", "'hytas[parquet]'")
+    with reading(argument, path, "table"):
+        frame = _read_text(path, argument) if is_text else pandas.read_parquet(path)
+        frame = frame if frame.index.names == [None] else frame.reset_index()
     if not len(frame):
         raise refusal("empty", argument, path, what="rows")
     frame = frame.set_axis([str(name).strip() for name in frame], axis=1)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hytas.data.findings import refusal
-from hytas.data.limits import check_count, printable
+from hytas.data.limits import printable
 from hytas.data.read import netcdf
 from hytas.data.record import UNSCALED, Contents, Key, Variable, attribute_value, kind_of
 from hytas.types import Array
@@ -82,7 +82,8 @@ def _names(file: Any) -> list[bytes]:
         return True if depth > MOST_DEPTH else None
 
     h5py.h5o.visit(file.id, visit, info=True)
-    check_count(depth, "levels of groups", MOST_DEPTH)
+    if depth > MOST_DEPTH:
+        raise refusal("too-many", "", count=depth, what="levels of groups", most=MOST_DEPTH)
     return names
 
 

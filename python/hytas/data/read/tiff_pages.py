@@ -4,7 +4,7 @@ import struct
 from pathlib import Path
 from typing import BinaryIO
 
-from hytas.data.limits import check_count
+from hytas.data.findings import refusal
 
 MOST_PAGES = 4000
 """Pages of a TIFF, at most; a cube may have one for each band."""
@@ -31,7 +31,8 @@ def like_pages(path: Path) -> list[int]:
             if at in seen:
                 raise ValueError(f"its pages form a ring: the page at byte {at} follows itself")
             seen.add(at)
-            check_count(len(seen), "pages", MOST_PAGES)
+            if len(seen) > MOST_PAGES:
+                raise refusal("too-many", "", count=len(seen), what="pages", most=MOST_PAGES)
             file.seek(at)
             number = count.unpack(_read(file, count.size))[0]
             data = _read(file, number * tag.size)

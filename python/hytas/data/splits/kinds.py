@@ -40,8 +40,7 @@ def from_maps(
     chosen, test = np.flatnonzero(scene.train), np.flatnonzero(scene.test)
     if not counts:
         return chosen, test, notes
-    chosen = _draw(scene, chosen, counts, generator)
-    return chosen, test, (str(note("pixels-drawn", count=len(chosen))), *notes)
+    return _draw(scene, chosen, counts, generator), test, notes
 
 
 def at_random(
@@ -92,12 +91,12 @@ def by_blocks(
         units = scene.polygons
     sides = split_blocks(scene.labels, units, guard, parts, part, seed, draws)
     if (sides.trained & sides.tested).sum() < scene.least_classes:
-        argument, value, hint = {
-            "blocks": ("block", block, "use another size"),
-            "folds": ("folds", parts, "use fewer, or another `block`"),
-            "polygons": ("split", "polygons", "draw more polygons of each class, or use blocks"),
+        argument, value, key = {
+            "blocks": ("block", block, "block"),
+            "folds": ("folds", parts, "folds"),
+            "polygons": ("split", "polygons", "split"),
         }[settings.kind]
-        raise refusal("split-of-few-classes", argument, value, scene=scene.name, how=hint)
+        raise refusal("split-of-few-classes", argument, value, scene=scene.name, key=key)
     labels = scene.labels.ravel()
     training, tested = (class_totals(scene, labels[one]) for one in (sides.candidates, sides.test))
     generator = np.random.default_rng(seed)

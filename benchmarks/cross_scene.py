@@ -22,7 +22,8 @@ import click
 import numpy as np
 import torch
 
-from hytas.data import Scene, Split, join_scenes, load_scene, scene_from_arrays
+from hytas.data import Scene, Split, load_scene, scene_from_arrays
+from hytas.data.join import join_scenes
 from hytas.data.several import scaled_by_itself
 from hytas.job import run_pipeline
 from hytas.machine import one_thread

@@ -21,7 +21,7 @@ _PUBLIC = {
     "Feasible": "hytas._engine",
     "SearchSpace": "hytas._engine",
     "Benchmark": "hytas.lab.benchmark",
-    "BlockSplit": "hytas.data",
+    "BlockSplit": "hytas.data.splits.cross_validation",
     "Preprocessing": "hytas.data",
     "Scene": "hytas.data",
     "Split": "hytas.data",

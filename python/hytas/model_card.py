@@ -51,7 +51,7 @@ class ModelCard:
         forced: whether the file was written although it failed its accuracy check.
         temperature: divisor of the logits; 1 if the model was not calibrated.
         scale_by: "training"; or "scene", if a scene must be scaled by its own pixels before the
-            model reads it (`hytas.data.OwnScaling`).
+            model reads it (`hytas.data.mapped.OwnScaling`).
         learnt_from: the scenes that it was trained on: "name", "fingerprint" and "pixels" of each.
         smoothing: whether its maps are smoothed and by which guide, as
             `hytas.deploy.smoothing.Smoothing.to_dict` gives it; None for images.

@@ -14,12 +14,8 @@ from reader_files import KINDS, TRANSFORM, Facts, write_envi
 from scipy.io import netcdf_file, savemat
 from whole_cube import load_cube
 
-from hytas.data import (
-    Preprocessing,
-    load_scene,
-    open_cube,
-    valid_pixels,
-)
+from hytas.data import Preprocessing, load_scene, open_cube
+from hytas.data.interpret.nodata import valid_pixels
 from hytas.errors import InputError
 
 WINDOWS = ((0, 9, 0, 11), (2, 5, 3, 9), (8, 9, 10, 11), (0, 1, 0, 11))

@@ -6,15 +6,9 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from hytas.data import (
-    Preprocessing,
-    load_scene,
-    make_split,
-    parse_bands,
-    scene_from_arrays,
-    valid_pixels,
-)
+from hytas.data import Preprocessing, load_scene, make_split, parse_bands, scene_from_arrays
 from hytas.data.bands import format_bands, measured_bands
+from hytas.data.interpret.nodata import valid_pixels
 from hytas.errors import InputError
 from hytas.run import RunConfig
 

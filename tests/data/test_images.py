@@ -11,9 +11,10 @@ import pytest
 import tifffile
 from PIL import Image
 
-from hytas.data import ImageSet, SplitSettings, holds_images, load_images, make_image_split
+from hytas.data import ImageSet, SplitSettings, holds_images, load_images
 from hytas.data.images import load
 from hytas.data.images.decode import MOST_PIXELS, read_image, resized
+from hytas.data.splits.make import make_image_split
 from hytas.errors import InputError
 
 

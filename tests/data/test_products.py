@@ -14,7 +14,8 @@ from whole_cube import load_cube
 
 from hytas import plugins
 from hytas.cli.inspect import inspect
-from hytas.data import Orthorectified, load_scene, open_cube, open_file
+from hytas.data import load_scene, open_cube, open_file
+from hytas.data.location import Orthorectified
 from hytas.errors import InputError
 
 

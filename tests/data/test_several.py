@@ -11,18 +11,16 @@ import rasterio
 from shapely.geometry import box, mapping
 
 from hytas.data import (
-    MappedCube,
-    OwnScaling,
     PatchReader,
     Preprocessing,
-    Resampling,
     Scene,
     Split,
-    join_scenes,
     load_scenes,
     make_split,
     scene_from_arrays,
 )
+from hytas.data.join import join_scenes
+from hytas.data.mapped import MappedCube, OwnScaling, Resampling
 from hytas.errors import InputError
 
 NAMES = {1: "wheat", 4: "maize", 6: "rye"}

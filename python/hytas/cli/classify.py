@@ -17,8 +17,8 @@ from hytas.cli.progress import bar, echo, finding_report
 from hytas.errors import InputError
 
 if TYPE_CHECKING:
-    from hytas.data import Lookup
     from hytas.data.findings import Finding
+    from hytas.data.location import Lookup
     from hytas.deploy import DeployedModel
     from hytas.deploy.journal import Journal
     from hytas.deploy.outputs import Extras
@@ -206,9 +206,9 @@ def _findings(deployed: "DeployedModel", source: ClassifyInput) -> list["Finding
     """Return the findings on a scene, and on a model for it."""
     import numpy as np
 
-    from hytas.data import undeclared_in_rows
     from hytas.data.bands import format_bands
     from hytas.data.findings import warning
+    from hytas.data.interpret.nodata import undeclared_in_rows
 
     findings, kept = list(source.findings), np.asarray(deployed.card.kept_bands)
     used = np.intersect1d(source.bad_bands, kept).astype(np.int64)

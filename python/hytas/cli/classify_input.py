@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from hytas.data import Grid, Location, Rows
+    from hytas.data import Grid, Rows
     from hytas.data.findings import Finding
+    from hytas.data.location import Location
     from hytas.data.spectra.load import TableRows
     from hytas.deploy import DeployedModel
 
@@ -67,7 +68,7 @@ def open_for(model: "DeployedModel", scene: Path, chosen: Mapping[str, Any]) -> 
     Args:
         chosen: "cube_key", "axes", "nodata" and "resample", which takes it to the model's bands.
     """
-    from hytas.data import check_nodata
+    from hytas.data.interpret.nodata import check_nodata
 
     resample, nodata = chosen["resample"], chosen["nodata"]
     bands = None if resample else model.card.bands
@@ -115,7 +116,7 @@ def _with_bands_of(
     """Return the source with the bands of the model, changed row by row; NaN means no data."""
     import numpy as np
 
-    from hytas.data import MappedCube, Resampling
+    from hytas.data.mapped import MappedCube, Resampling
 
     card = model.card
     if card.numpy_dtype.kind != "f":
@@ -147,8 +148,8 @@ def read_truth(
     """Read the ground truth on the pixels of a source; `marks` say how labels are meant."""
     import numpy as np
 
-    from hytas.data import Grid, label_files, synthetic_scene
-    from hytas.data.labels.read import labels_on_grid
+    from hytas.data import Grid, synthetic_scene
+    from hytas.data.labels.read import label_files, labels_on_grid
     from hytas.deploy.accuracy import check_truth
 
     if str(path) == "synthetic":

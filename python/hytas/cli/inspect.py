@@ -14,7 +14,7 @@ from hytas.cli.progress import echo, finding_report, option
 from hytas.errors import InputError, escaped
 
 if TYPE_CHECKING:
-    from hytas.data import Contents
+    from hytas.data.record import Contents
     from hytas.model_card import ModelCard
 
 _Described = dict[str, Any]
@@ -55,8 +55,8 @@ def inspect(path: Path, as_json: bool, labels: tuple[Path, ...], **reading: Any)
 
 def _reader(path: Path, given: Mapping[str, Any]) -> tuple[Callable[[], _Described], _Lines]:
     """Return the functions that describe the path, and that write the description for people."""
-    from hytas.data import is_scene_folder
     from hytas.data.read.columns import TABLE_SUFFIXES
+    from hytas.data.read.table import is_scene_folder
 
     if path.name.lower().endswith(TABLE_SUFFIXES) and path.is_file():
         for name, value in given.items():
@@ -241,8 +241,8 @@ def _unlabelled(path: Path, reason: str, given: Mapping[str, Any]) -> _Described
     """Describe a file that is not a labelled scene: its cube, if it holds one."""
     import numpy as np
 
-    from hytas.data import empty_pixels, open_cube, open_file, parse_bands
-    from hytas.data.cube import cubes_in
+    from hytas.data import open_cube, open_file, parse_bands
+    from hytas.data.cube import cubes_in, empty_pixels
     from hytas.data.interpret.axes import map_axes
     from hytas.data.interpret.nodata import check_nodata, undeclared_in_rows
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from hytas.data import farthest_band
+from hytas.data.interpret.wavelengths import farthest_band
 from hytas.data.scene import unmasked
 from hytas.deploy.card import check_signature, printable_card, read_card, smoothing_of
 from hytas.deploy.model_file import check_model, file_of_model, read_model

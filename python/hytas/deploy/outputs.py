@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import Grid, Lookup, Orthorectified, Rows
+from hytas.data import Grid, Rows
+from hytas.data.location import Lookup, Orthorectified
 from hytas.deploy.rasters import check_envi_place, names_file, style_file, write_envi, write_geotiff
 from hytas.deploy.scene import MapRows, row_blocks
 from hytas.errors import InputError, library

@@ -9,8 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import OwnScaling, Preprocessing, Rows, check_patch_size
+from hytas.data import Preprocessing, Rows
 from hytas.data.data_array import cube_of, is_data_array
+from hytas.data.mapped import OwnScaling
+from hytas.data.patches import check_patch_size
 from hytas.data.scene import refuse_mask
 from hytas.deploy.card import unknown_of
 from hytas.deploy.model import DeployedModel

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from hytas.data import Rows, mirror, valid_mask
+from hytas.data import Rows, valid_mask
+from hytas.data.patches import mirror
 from hytas.deploy.model import DeployedModel
 from hytas.deploy.unknown import IsUnknown
 from hytas.types import Array, Mask

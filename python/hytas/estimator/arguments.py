@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state, column_or_1d
 
-from hytas.data import CubePixels, SplitSettings
+from hytas.data import SplitSettings
 from hytas.data.data_array import ArrayCube, cube_of, is_data_array, map_record
 from hytas.data.findings import Finding
 from hytas.data.labels.align import aligned
@@ -18,6 +18,7 @@ from hytas.data.labels.find import labels_in
 from hytas.data.limits import by
 from hytas.data.options import GivenNames, read_class_names
 from hytas.data.scene import unmasked
+from hytas.data.splits.cross_validation import CubePixels
 from hytas.errors import InputError
 from hytas.plugins import load_plugins
 from hytas.run.config import RunConfig

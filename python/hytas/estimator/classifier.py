@@ -10,11 +10,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import _check_feature_names, _get_feature_names, check_is_fitted
 
-from hytas.data import CubePixels, Scene, SplitSettings, as_spectra, scene_from_arrays
+from hytas.data import Scene, SplitSettings, scene_from_arrays
 from hytas.data.data_array import is_data_array
 from hytas.data.limits import by
 from hytas.data.options import read_class_names
 from hytas.data.scene import unmasked
+from hytas.data.spectra.table import as_spectra
+from hytas.data.splits.cross_validation import CubePixels
 from hytas.deploy import DeployedModel, classify_scene
 from hytas.deploy.scene import probability_rows
 from hytas.errors import InputError

@@ -13,9 +13,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from hytas.data import Scene, as_spectra, load_scene, scene_from_arrays
+from hytas.data import Scene, load_scene, scene_from_arrays
 from hytas.data.data_array import is_data_array
 from hytas.data.scene import unmasked
+from hytas.data.spectra.table import as_spectra
 from hytas.data.targets import checked_targets
 from hytas.deploy import DeployedModel
 from hytas.deploy.values import predict_scene, row_values

@@ -17,7 +17,7 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-from hytas.data import mirror
+from hytas.data.patches import mirror
 from hytas.errors import InputError
 from hytas.export.evidence import SCENE_ROWS, Evidence
 from hytas.export.onnx_file import save

@@ -9,13 +9,13 @@ from typing import Any
 from hytas.data import (
     LabelledData,
     SplitSettings,
-    check_seed,
     holds_images,
     load_images,
     load_scenes,
     takes_split_options,
 )
 from hytas.data.several import Files
+from hytas.data.splits.make import check_seed
 from hytas.errors import InputError
 from hytas.plugins import brings, load_plugins
 from hytas.proxies import base_proxies, parse_proxies

@@ -19,10 +19,10 @@ from hytas.data import (
     Scene,
     Spectra,
     Split,
-    make_image_split,
     make_split,
     overlap_fraction,
 )
+from hytas.data.splits.make import make_image_split
 from hytas.decide.decisions import LEAST_PIXELS
 from hytas.deploy.smoothing import Smoothing, around, smooth_pixels
 from hytas.errors import InputError

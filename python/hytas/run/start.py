@@ -9,15 +9,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from hytas.data import (
-    LabelledData,
-    Preprocessing,
-    Scene,
-    Split,
-    as_scene,
-    check_same_bands,
-    with_classes,
-)
+from hytas.data import LabelledData, Preprocessing, Scene, Split, as_scene
+from hytas.data.join import check_same_bands, with_classes
 from hytas.decide.decisions import Decisions
 from hytas.deploy import DeployedModel
 from hytas.deploy.smoothing import Smoothing

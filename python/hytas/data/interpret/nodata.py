@@ -1,7 +1,7 @@
 """The no-data value of a cube: declared, scaled, or not declared; and the pixels that hold data."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -129,44 +129,15 @@ def undeclared(
         nodata: the no-data value that is known.
     """
     every = max(1, int(labelled.sum()) * len(bands) // MOST_SAMPLED)
-    lines = (
-        (line[seen][:, bands], has_label[seen])
-        for line, seen, has_label in zip(cube, measured, labelled, strict=True)
-    )
-    return _findings(lines, every, nodata)
-
-
-def undeclared_in_rows(cube: Rows, nodata: float | None, bands: Bands) -> tuple[Finding, ...]:
-    """Return the findings of `undeclared` for a few rows of a cube (H, W, B) without labels."""
-    height, width = cube.shape[:2]
-    rows = np.unique(np.linspace(0, height - 1, MOST_ROWS).astype(int))
-    every = max(1, len(rows) * width * len(bands) // MOST_SAMPLED)
-
-    def lines() -> Iterator[tuple[Array, Mask]]:
-        for row in rows:
-            values = cube[row : row + 1][0][:, bands]
-            values = values[finite(values).all(axis=1)]
-            values = values if nodata is None else values[(values != nodata).any(axis=1)]
-            yield values, np.ones(len(values), np.bool_)
-
-    return _findings(lines(), every, nodata)
-
-
-def _findings(
-    lines: Iterable[tuple[Array, Mask]], every: int, nodata: float | None
-) -> tuple[Finding, ...]:
-    """Return findings on odd values in most bands, or in some, of the pixels (N, B) of `lines`.
-
-    The masks (N,) select the pixels to compare with; every `every`-th value of these is used.
-    """
     counts: Counter[float] = Counter()
     sample, pixels = [], 0
-    for values, has_label in lines:
+    for line, seen, has_label in zip(cube, measured, labelled, strict=True):
+        values = line[seen][:, bands]
         if values.size:
             pixels += len(values)
             fill, same = _filled(values)
             counts.update(fill.tolist())
-            sample.append(values[has_label & ~same].ravel()[::every])
+            sample.append(values[has_label[seen] & ~same].ravel()[::every])
     compared = np.concatenate(sample) if sample else np.zeros(0)
     if not compared.size:
         return ()
@@ -186,6 +157,14 @@ def _findings(
         facts = {"count": int((compared == mark).sum()), "of": compared.size, "what": "values"}
         findings.append(warning("nodata-undeclared", **facts, values=[mark], nodata=mark))
     return tuple(findings)
+
+
+def undeclared_in_rows(cube: Rows, nodata: float | None, bands: Bands) -> tuple[Finding, ...]:
+    """Return the findings of `undeclared` for a few rows of a cube (H, W, B) without labels."""
+    rows = np.unique(np.linspace(0, cube.shape[0] - 1, MOST_ROWS).astype(int)).tolist()
+    sample = np.concatenate([cube[row : row + 1] for row in rows])
+    measured = valid_pixels(sample, nodata, bands)
+    return undeclared(sample, measured, measured, bands, nodata)
 
 
 def _is_odd(value: float, share: float, ends: Sequence[float], most: float) -> bool:

@@ -165,7 +165,7 @@ def _classify(
     findings = [*_findings(deployed, source), *(() if truth is None else truth.findings)]
     doubts = _doubts(deployed, source, findings, scene if chosen["strict"] else None)
     report |= finding_report(findings)
-    report["notes"] += [*doubts, *_undrawn(inputs.outputs.values(), deployed)]
+    report["notes"] += doubts
     read = [chosen["cube_key"], chosen["axes"]]
     identity = identity_of(deployed, source, read, inputs.smooth, chosen["resample"])
     identity["unknown"] = unknown
@@ -291,17 +291,6 @@ def _lookup(source: ClassifyInput, scene: Path, outputs: Mapping[str, Path]) -> 
             "ortho", rule=f"{scene} has no lookup table to a map grid, as EMIT products do"
         )
     return source.location.lookup
-
-
-def _undrawn(outputs: Iterable[Path], model: "DeployedModel") -> list[str]:
-    """Return a note if a picture is written and its font lacks characters of the class names."""
-    from hytas.pictures import PICTURES, font_note
-
-    # The letters of an SVG are those of the reader's machine.
-    if not any(path.suffix.lower() in {*PICTURES} - {".svg"} for path in outputs):
-        return []
-    note = font_note(model.card.class_names)
-    return [] if note is None else [note]
 
 
 def _run(

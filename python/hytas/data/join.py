@@ -45,12 +45,7 @@ def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scen
     first = scenes[0]
     for scene in scenes[1:]:
         check_same_bands(scene, first.bands, first.wavelengths, first.name)
-    tops = np.cumsum([0, *(scene.height + GAP for scene in scenes[:-1])]).tolist()
-    names = numbered([scene.name for scene in scenes])
-    parts = tuple(
-        Part(name, top, scene.height, scene.width, at < len(training), scene.cube_digest)
-        for at, (scene, name, top) in enumerate(zip(scenes, names, tops, strict=True))
-    )
+    parts = _parts(scenes, len(training))
     shape = (parts[-1].top + parts[-1].height, max(part.width for part in parts))
     ids, class_names = union_of_classes(training)
     if len(ids) < first.least_classes:
@@ -77,7 +72,7 @@ def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scen
         class_ids=ids,
         class_names=class_names,
         class_colours=_colours(training, indices, len(ids)),
-        name="+".join(names)[:MOST_NAME],
+        name="+".join(part.name for part in parts)[:MOST_NAME],
         cube=_cube(scenes, parts, shape, nodata),
         labels=laid(labels),
         train=laid(train) if fixed else None,
@@ -92,6 +87,15 @@ def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scen
         polygons=_polygons(training, parts, shape),
         joined=parts,
         continuous=_targets(scenes, parts, shape[1]),
+    )
+
+
+def _parts(scenes: Sequence[Scene], training: int) -> tuple[Part, ...]:
+    tops = np.cumsum([0, *(scene.height + GAP for scene in scenes[:-1])]).tolist()
+    names = numbered([scene.name for scene in scenes])
+    return tuple(
+        Part(name, top, scene.height, scene.width, at < training, scene.cube_digest)
+        for at, (scene, name, top) in enumerate(zip(scenes, names, tops, strict=True))
     )
 
 

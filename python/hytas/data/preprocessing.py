@@ -108,17 +108,8 @@ class Preprocessing:
             rule = "there are none to train on; scaling needs at least one"
             raise InputError("pixels", rule=rule)
         chosen = select_bands(bands, bad_bands, count, wavelengths)
-        values = spectra[:, chosen].astype(np.float64)
-        empty = np.zeros(values.shape, np.bool_) if nodata is None else values == nodata
-        finite_values = finite(values)
-        absent = ~finite_values | empty
-        measured = ~absent.all(axis=0)
-        if not finite_values.any() or not (finite_values | empty)[:, measured].all():
-            rule = "training pixels hold NaN or infinite values; scaling needs finite ones"
-            raise InputError("pixels", rule=rule)
-        chosen, values, absent = chosen[measured], values[:, measured], absent[:, measured]
-        if absent.any():
-            values = np.ma.array(values, mask=absent)
+        measured, values = _with_data(spectra[:, chosen].astype(np.float64), nodata)
+        chosen = chosen[measured]
         low, high = (np.asarray(ends) for ends in (values.min(axis=0), values.max(axis=0)))
         if method != "minmax":
             offset, scale = np.asarray(values.mean(axis=0)), np.asarray(values.std(axis=0))
@@ -278,6 +269,19 @@ class Preprocessing:
         if result.reach is not None and not result.reach > 0:
             raise InputError("preprocessing", rule=f"reach {result.reach:g} must be positive")
         return result
+
+
+def _with_data(values: Array, nodata: float | None) -> tuple[Mask, Array]:
+    """Return which bands (B,) have data, and their values (n, b), masked without data."""
+    empty = np.zeros(values.shape, np.bool_) if nodata is None else values == nodata
+    finite_values = finite(values)
+    absent = ~finite_values | empty
+    measured = ~absent.all(axis=0)
+    if not finite_values.any() or not (finite_values | empty)[:, measured].all():
+        rule = "training pixels hold NaN or infinite values; scaling needs finite ones"
+        raise InputError("pixels", rule=rule)
+    values, absent = values[:, measured], absent[:, measured]
+    return measured, np.ma.array(values, mask=absent) if absent.any() else values
 
 
 def _measured(raw: Array, nodata: float | None) -> Floats:

@@ -4,7 +4,7 @@ matplotlib and Pillow are imported when something is drawn.
 """
 
 from hytas.pictures.charts import draw_family, draw_front
-from hytas.pictures.figures import PICTURES, font_note
+from hytas.pictures.figures import PICTURES
 from hytas.pictures.maps import Legend, colour_map, draw_map, map_png, picture_png
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "draw_family",
     "draw_front",
     "draw_map",
-    "font_note",
     "map_png",
     "picture_png",
 ]

@@ -7,7 +7,6 @@ import functools
 import io
 import math
 import re
-import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -42,32 +41,26 @@ _NO_METADATA = {
 _LOG_FROM = 50
 """Positive values whose ends are so many times apart are drawn on a logarithmic axis."""
 
-_OWN = "DejaVu Sans"
-_BOXES = ("last resort", "lastresort", "blank", "notdef", "bmp fallback")
-"""Parts of the names of fonts that have a box, or nothing, for every character."""
-_NAMED = 5
+_SCRIPTS = re.compile("Noto Sans|CJK|Source Han|WenQuanYi|Unifont|Arial Unicode|PingFang|YaHei")
+"""Names of fonts of further scripts."""
 
 
 @contextmanager
-def figure(
-    width: float, height: float, names: Iterable[str] = (), layout: Any = "constrained"
-) -> Iterator["Figure"]:
+def figure(width: float, height: float, layout: Any = "constrained") -> Iterator["Figure"]:
     """Yield a figure of `width` by `height` points; the settings of the user do not change it.
 
     Draw and write it inside.
 
     Args:
-        names: texts of the figure that come from a scene, in any script.
         layout: of matplotlib; None leaves axes where they are put.
     """
     from matplotlib import style
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    fonts = {"font.family": [*families("".join(map(legible, names)))[0], "sans-serif"]}
     sheet = str(files("hytas.pictures") / "hytas.mplstyle")
-    with style.context(["default", sheet, fonts]), warnings.catch_warnings():
-        # `font_note` lists what no font has.
+    with style.context(["default", sheet, {"font.family": _families()}]), warnings.catch_warnings():
+        # A box stands for a character that no font has.
         warnings.filterwarnings("ignore", message=r"Glyph \d+ ", category=UserWarning)
         drawing = Figure(figsize=(width / 72, height / 72), layout=layout, facecolor=GROUND)
         FigureCanvasAgg(drawing)
@@ -232,44 +225,10 @@ def add_labels(
             note.remove()
 
 
-def families(text: str) -> tuple[list[str], set[str]]:
-    """Return font families that have the characters of a text, and the characters that none has."""
-    from matplotlib.font_manager import FontProperties, findfont, fontManager
-
-    ink = {sign for sign in text if unicodedata.category(sign) not in ("Zs", "Cf", "Mn")}
-    lacking = ink - _characters(findfont(FontProperties(family=_OWN)))
-    chosen = [_OWN]
-    # Plain styles first.
-    for font in sorted(
-        fontManager.ttflist if lacking else (),
-        key=lambda font: (font.style != "normal", font.weight not in (400, "normal"), font.name),
-    ):
-        if any(part in font.name.lower() for part in _BOXES):
-            continue
-        if lacking & _characters(font.fname):
-            chosen.append(font.name)
-            lacking -= _characters(font.fname)
-    return chosen, lacking
-
-
 @functools.cache
-def _characters(path: str) -> frozenset[str]:
-    from matplotlib.ft2font import FT2Font
+def _families() -> list[str]:
+    """Return the font families to draw with: matplotlib takes the first one with a character."""
+    from matplotlib.font_manager import fontManager
 
-    try:
-        return frozenset(map(chr, FT2Font(path).get_charmap()))
-    except (OSError, RuntimeError):  # a listed font that nothing opens
-        return frozenset()
-
-
-def font_note(names: Sequence[str]) -> str | None:
-    """Return a line that lists the names with characters that no font here has, or None."""
-    lacking = families("".join(map(legible, names)))[1]
-    boxes = [name for name in names if lacking & set(legible(name))]
-    if not boxes:
-        return None
-    more = f" and {len(boxes) - _NAMED} more" if len(boxes) > _NAMED else ""
-    return (
-        f"no font here has all characters of {', '.join(boxes[:_NAMED])}{more}: pictures show "
-        "boxes in their place; a font of their script, such as one of Noto's, helps"
-    )
+    others = {font.name for font in fontManager.ttflist if _SCRIPTS.search(font.name)}
+    return ["DejaVu Sans", *sorted(others), "sans-serif"]

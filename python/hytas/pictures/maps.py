@@ -106,7 +106,7 @@ def draw_map(
     columns, rows = (1, len(maps)) if width > 1.5 * height else (len(maps), 1)
     across = max(zoom * width, *(9 * len(name) for name, _ in maps)) + _MARGIN
     down = zoom * height + _TITLE + _MARGIN
-    with figure(1, 1, legend.names, layout=None) as drawing:
+    with figure(1, 1, layout=None) as drawing:
         key = _add_legend(drawing, legend, any((values == 0).any() for _, values in maps))
         size = key.get_window_extent()
         beside, below = size.width + 2 * _MARGIN, size.height + 2 * _MARGIN

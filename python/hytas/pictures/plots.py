@@ -25,7 +25,7 @@ def draw_intervals(series: Mapping[str, Mapping[str, Interval | None]], label: s
         series: label -> name -> value, lower and upper end; None leaves a place empty.
     """
     names = list(dict.fromkeys(chain.from_iterable(series.values())))
-    with figure(620, 50 + 22 * len(names) + _key_height(series), [*names, *series]) as drawing:
+    with figure(620, 50 + 22 * len(names) + _key_height(series)) as drawing:
         axes = drawing.add_subplot(xlabel=label)
         axes.axvline(0, color=SOFT, linewidth=1)
         for number, (title, intervals) in enumerate(series.items()):
@@ -55,7 +55,7 @@ def draw_heat_map(rows: Sequence[str], columns: Sequence[str], values: NDArray[n
     same = list(rows) == list(columns)
     labels = 7 * max(map(len, rows)), 7 * max(map(len, columns))
     size = labels[0] + 34 * len(columns), labels[1] + 24 * len(rows)
-    with figure(*size, [*rows, *columns]) as drawing:
+    with figure(*size) as drawing:
         axes = drawing.add_subplot()
         axes.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto", interpolation="none")
         axes.set_xticks(range(len(columns)), columns, rotation=90)
@@ -97,7 +97,7 @@ def draw_lines(
     rows = -(-len(panels) // columns)
     names = list(dict.fromkeys(chain.from_iterable(panels.values())))
     size = max(300 * columns, 480), 250 * rows + _key_height(names)
-    with figure(*size, [*panels, *names]) as drawing:
+    with figure(*size) as drawing:
         grid = drawing.subplots(rows, columns, squeeze=False, sharey=True)
         for axes in grid.flat[len(panels) :]:
             axes.set_visible(False)

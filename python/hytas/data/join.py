@@ -53,8 +53,7 @@ def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scen
         raise refusal("classes-few", "labels", given, classes=class_names)
     matched = [class_indices(scene, ids, class_names) for scene in scenes]
     indices = [index for index, _ in matched]
-    nodata = _common_nodata(scenes)
-    laid = partial(_laid, parts=parts, shape=shape)
+    nodata, laid = _common_nodata(scenes), partial(_laid, parts=parts, shape=shape)
     labels = [index[scene.labels] for index, scene in zip(indices, scenes, strict=True)]
     maps = [(scene.train, scene.test) for scene in training]
     train = [index[one] for index, (one, _) in zip(indices, maps, strict=False) if one is not None]

@@ -276,7 +276,7 @@ def _with_data(values: Array, nodata: float | None) -> tuple[Mask, Array]:
     empty = np.zeros(values.shape, np.bool_) if nodata is None else values == nodata
     finite_values = finite(values)
     absent = ~finite_values | empty
-    measured = ~absent.all(axis=0)
+    measured = np.asarray(~absent.all(axis=0))
     if not finite_values.any() or not (finite_values | empty)[:, measured].all():
         rule = "training pixels hold NaN or infinite values; scaling needs finite ones"
         raise InputError("pixels", rule=rule)

@@ -137,11 +137,13 @@ def _named(*suffixes: str, magic: bytes = b"") -> Callable[[bytes, Path], bool]:
 
 
 _GEOJSON = partial(ogr.read_ogr_shapes, "GeoJSON", open_options={"DATE_AS_STRING": "YES"})
-_FLATGEOBUF, _KML = (partial(ogr.read_ogr_shapes, name) for name in ("FlatGeobuf", "KML"))
+_GEOPACKAGE, _FLATGEOBUF, _KML = (
+    partial(ogr.read_ogr_shapes, name) for name in ("GeoPackage", "FlatGeobuf", "KML")
+)
 FORMATS = (
     VectorFormat("ENVI ROI", _named("", magic=b"; ENVI Output of ROIs"), read_regions),
     VectorFormat("CSV", _named(*TEXT_SUFFIXES), read_points),
-    VectorFormat("GeoPackage", _named(".gpkg", magic=b"SQLite format 3\0"), ogr.read_geopackage),
+    VectorFormat("GeoPackage", _named(".gpkg", magic=b"SQLite format 3\0"), _GEOPACKAGE),
     VectorFormat("Shapefile", _named(".shp", magic=b"\x00\x00\x27\x0a"), ogr.read_shapefile),
     VectorFormat("GeoJSON", _named(".geojson", ".json"), _GEOJSON),
     VectorFormat("FlatGeobuf", _named(".fgb", magic=b"fgb"), _FLATGEOBUF),

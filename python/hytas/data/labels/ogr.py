@@ -52,14 +52,6 @@ def read_ogr_shapes(
     )
 
 
-def read_geopackage(path: Path, options: SceneOptions) -> Shapes:
-    """Read a layer of a GeoPackage."""
-    log = path.with_name(path.name + "-wal")
-    if log.exists() and log.stat().st_size:
-        raise refusal("shapes-not-written-yet", "labels", str(path), log=log.name)
-    return read_ogr_shapes("GeoPackage", path, options, open_options={"IMMUTABLE": "YES"})
-
-
 def read_shapefile(path: Path, options: SceneOptions) -> Shapes:
     """Read a Shapefile, with the table next to it."""
     parts = parts_of_shapefile(path)

@@ -97,7 +97,7 @@ def test_not_a_scene(mat, labels, cube):
     message = refused(mat(a=np.zeros((2, 3, 4, 5)), b=labels))
     assert "is not a scene: it holds a (2 x 3 x 4 x 5" in message
     assert "is not a scene: it holds nothing" in refused(mat())
-    assert "real numbers needed" in refused(mat(c=cube + 1j, gt=labels))
+    assert "real numbers are needed" in refused(mat(c=cube + 1j, gt=labels))
     assert "is not a scene" in refused(mat(c=np.array(["abc"]), gt=labels))
 
 

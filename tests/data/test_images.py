@@ -141,7 +141,7 @@ def test_what_is_no_set_of_images_is_refused(folder: Path, tmp_path: Path) -> No
     wide = tmp_path / "wide"
     for kind in "ab":
         save(wide / kind / "1.png", image(1)[:4])
-    assert "are 4 x 6 pixels: networks take squares; resize 4" in refused(wide)
+    assert "images of 4 x 6 pixels: networks take squares; resize 4" in refused(wide)
     for parts in (("Train", "Test"), ("train", "test", "valid")):
         for part in parts:
             for kind in "ab":

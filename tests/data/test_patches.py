@@ -139,7 +139,7 @@ def test_scaling_arguments():
 def test_band_selection():
     assert parse_bands("1-3, 7,5-5", 8).tolist() == [0, 1, 2, 4, 6]
     assert parse_bands("1-103,110-148,167-224", 224).size == 200
-    for text in ("", "0-3", "3-1", "1-9", "a", "1-", "-3", "1--3", "2,2", "1-4,3", "1.5"):
+    for text in ("", "0-3", "3-1", "1-9", "a", "1-", "-3", "1--3", "1.5"):
         with pytest.raises(InputError, match="bands="):
             parse_bands(text, 8)
 

@@ -81,7 +81,7 @@ def test_split_layout_in_two_files_and_by_key(mat, cube, labels):
     scene = load_scene(data, other, labels_key="one,two")
     np.testing.assert_array_equal(scene.train > 0, (labels > 0) & mask)
     assert load_scene(data, other, labels_key="three").train is None
-    with pytest.raises(InputError, match=r"several maps \(one .*two .*three .*labels_key"):
+    with pytest.raises(InputError, match=r"several maps: one .*two .*three .*labels_key"):
         load_scene(data, other)
 
 

@@ -228,7 +228,8 @@ def test_other_bands_are_refused() -> None:
         join_scenes([first, moved])
     fewer = scene_from_arrays(first.cube[..., :4], first.labels, name="b")
     with pytest.raises(
-        InputError, match="data='b': has 4 bands and a has 5; scenes of other bands need"
+        InputError,
+        match="data='b': has 4 bands, and a 5: bands must agree; scenes of other bands need",
     ):
         join_scenes([first, fewer])
 
@@ -398,7 +399,7 @@ def test_scenes_of_files_are_read_as_one(tmp_path: Path) -> None:
 def test_scenes_of_other_bands_are_resampled_on_request(tmp_path: Path) -> None:
     coarse = saved(tmp_path / "coarse.npz", strips("a"))
     fine = saved(tmp_path / "fine.npz", strips("a", seed=1), bands=41)
-    with pytest.raises(InputError, match="data='fine': has 41 bands and coarse has 5"):
+    with pytest.raises(InputError, match="data='fine': has 41 bands, and coarse 5"):
         load_scenes([(coarse, None), (fine, None)])
     scene = load_scenes([(coarse, None), (fine, None)], resample=True)
     expected = load_scenes([(saved(tmp_path / "same.npz", strips("a", seed=1)), None)])

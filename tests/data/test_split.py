@@ -255,7 +255,8 @@ def test_a_class_inside_the_guard_band_is_named_for_what_it_is():
                 r"(\d) to test on, (\d) in a guard band",
                 note,
             )
-            assert counts
+            if counts is None:  # of another class
+                continue
             trained, tested, guarded = map(int, counts.groups())
             assert trained + tested + guarded == 9
             assert not (trained and tested)
@@ -461,8 +462,8 @@ def test_shortfalls_of_fractions_and_of_a_training_map():
     train[1:] = np.where(train[1:] == 2, 0, train[1:])
     fixed = scene_from_arrays(scene.cube, train=train, test=test)
     split = make_split(fixed, train_per_class=30, patch_size=3)
-    assert split.notes[1:] == ("fewer training pixels than asked for: class 2 10 of 30",)
-    assert make_split(fixed, train_fraction=0.5, patch_size=3).notes[1:] == ()
+    assert split.notes == ("fewer training pixels than asked for: class 2 10 of 30",)
+    assert make_split(fixed, train_fraction=0.5, patch_size=3).notes == ()
 
 
 def test_classes_without_validation_pixels_are_named():

@@ -1,7 +1,7 @@
 """Read, check, split and scale scenes and images; cut scenes into patches. No torch here."""
 
 from hytas.data.bands import parse_bands
-from hytas.data.cube import open_cube
+from hytas.data.cube import load_cube, open_cube
 from hytas.data.grid import Grid
 from hytas.data.images.image_set import ImageSet
 from hytas.data.images.load import holds_images, load_images
@@ -51,6 +51,7 @@ __all__ = [
     "as_scene",
     "holds_images",
     "labels_on_grid",
+    "load_cube",
     "load_images",
     "load_scene",
     "load_scenes",

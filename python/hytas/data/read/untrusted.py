@@ -31,8 +31,10 @@ MOST_BYTES = 2**31
 CPU_SECONDS = 10
 """Processor time of a call."""
 WALL_SECONDS = 60
-# No driver that opens further files.
+# No driver that opens further files, and a proxy where nothing listens.
 _ENVIRONMENT = {
+    "GDAL_HTTP_PROXY": "http://127.0.0.1:9",
+    "GDAL_HTTPS_PROXY": "http://127.0.0.1:9",
     "CPL_VSIL_CURL_ALLOWED_EXTENSIONS": "{none}",
     "OGR_SKIP": "OGR_VRT,HTTP",
     "OGR_SQLITE_PRAGMA": "trusted_schema=OFF",

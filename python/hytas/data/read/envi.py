@@ -6,16 +6,15 @@ https://www.nv5geospatialsoftware.com/docs/enviheaderfiles.html
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hytas.data.findings import Finding, refusal, warning
-from hytas.data.interpret.wavelengths import items_of, wavelength_facts
+from hytas.data.interpret.wavelengths import items_of
 from hytas.data.limits import by
-from hytas.data.record import BandFacts, Raw
+from hytas.data.record import Raw
 
 # "data type": complex numbers are refused later, by their kind.
 _DTYPES = {"1": "u1", "2": "i2", "3": "i4", "4": "f4", "5": "f8", "6": "c8", "9": "c16"}
@@ -33,19 +32,13 @@ _LATIN = "no UTF-8"
 """Field of headers that are read as Latin-1; no header can have it."""
 
 
-@dataclass(frozen=True)
-class HeaderFacts:
-    """The facts of header fields about bands and classes.
+class HeaderFacts(NamedTuple):
+    """The facts of header fields besides those of bands; names and colours are by label."""
 
-    Attributes:
-        class_names, class_colours: by label.
-    """
-
-    bands: BandFacts = field(default_factory=BandFacts)
-    nodata: float | None = None
-    class_names: Mapping[int, str] = field(default_factory=dict)
-    class_colours: Mapping[int, tuple[int, int, int]] = field(default_factory=dict)
-    findings: tuple[Finding, ...] = ()
+    nodata: float | None
+    class_names: Mapping[int, str]
+    class_colours: Mapping[int, tuple[int, int, int]]
+    findings: tuple[Finding, ...]
 
 
 def matches(path: Path) -> bool:
@@ -159,23 +152,13 @@ def _whole(fields: Mapping[str, str], name: str, usual: str = "0") -> int:
     return int(float(text))
 
 
-def header_facts(fields: Mapping[str, str], bands: int) -> HeaderFacts:
-    """Return the facts of the fields about bands and classes."""
-    facts, findings = _band_facts(fields, bands)
-    names = _class_names(fields, findings)
-    colours = _class_colours(fields.get("class lookup", ""))
-    return HeaderFacts(facts, _nodata(fields, findings), names, colours, tuple(findings))
-
-
-def _band_facts(fields: Mapping[str, str], bands: int) -> tuple[BandFacts, list[Finding]]:
-    def items(*names: str) -> list[str] | None:
-        listed = items_of(_first(fields, *names) or "")
-        # A map often has the list of the cube that it comes from.
-        return listed if listed and (bands > 1 or len(listed) == bands) else None
-
-    waves, unit = items("wavelength", "wavelengths"), _first(fields, "wavelength units")
-    flags = items("bbl", "bad band multiplier", "bad bands list")
-    return wavelength_facts(bands, waves, unit, items("fwhm"), flags=flags)
+def header_facts(fields: Mapping[str, str]) -> HeaderFacts:
+    """Return the facts of the fields about no data and classes."""
+    findings: list[Finding] = []
+    names, nodata = _class_names(fields, findings), _nodata(fields, findings)
+    return HeaderFacts(
+        nodata, names, _class_colours(fields.get("class lookup", "")), tuple(findings)
+    )
 
 
 def is_list_of_numbers(text: str) -> bool:
@@ -184,7 +167,8 @@ def is_list_of_numbers(text: str) -> bool:
     return len(items) > 1 and all(item.replace(".", "", 1).isdecimal() for item in items)
 
 
-def _first(fields: Mapping[str, str], *names: str) -> str | None:
+def first_of(fields: Mapping[str, str], *names: str) -> str | None:
+    """Return the first of the fields that is not empty, or None."""
     return next((fields[name] for name in names if fields.get(name, "").strip(" {}[]")), None)
 
 
@@ -216,7 +200,7 @@ def _class_colours(text: str) -> dict[int, tuple[int, int, int]]:
 
 
 def _nodata(fields: Mapping[str, str], findings: list[Finding]) -> float | None:
-    text = _first(fields, "data ignore value")
+    text = first_of(fields, "data ignore value")
     if text is None:
         return None
     plain = text.strip("{} ")

@@ -22,7 +22,12 @@ import numpy as np
 from hytas.data.findings import Finding, note, refusal, warning
 from hytas.data.grid import Grid, gdal
 from hytas.data.interpret.axes import PAGE
-from hytas.data.interpret.wavelengths import band_items, in_descriptions, wavelength_facts
+from hytas.data.interpret.wavelengths import (
+    band_items,
+    in_descriptions,
+    items_of,
+    wavelength_facts,
+)
 from hytas.data.read import envi
 from hytas.data.read.tiff_pages import like_pages
 from hytas.data.record import (
@@ -79,10 +84,10 @@ def read(path: Path, driver: str, name: str) -> Contents:
             whole = _variable(dataset, indexes, path.stem, values)
             of_opacity = (OPACITY if is_opacity(whole) else OPACITY_IS_A_BAND,)
             indexes = indexes[:-1] if OPACITY in of_opacity else indexes
-        facts = envi.header_facts(fields, len(indexes))
+        facts = envi.header_facts(fields)
         colours = dict(facts.class_colours) or _palette(dataset)
-        bands, findings = _with_items(dataset, indexes, facts.bands, "wavelength" in fields)
-        findings += (*_unused(dataset, fields), *of_opacity)
+        bands, of_bands = _band_facts(dataset, indexes, fields)
+        findings = (*of_bands, *facts.findings, *_unused(dataset, fields), *of_opacity)
         names, units = _texts(dataset, "descriptions"), _texts(dataset, "units")
         bands = replace(bands, names=names, units=units)
         unmarked = _variable(dataset, indexes, path.stem, values)
@@ -101,7 +106,6 @@ def read(path: Path, driver: str, name: str) -> Contents:
         variable = with_mask(variable, partial(_mask, str(path), driver))
     if driver == "GTiff" and variable.shape[0] == 1 and len(pages := like_pages(path)) > 1:
         variable = _stack(path, variable, pages)
-    findings = (*facts.findings, *findings)
     sidecars = () if header is None else (header,)
     own = Contents(path, name, (variable,), findings, facts.class_names, colours)
     return replace(own, sidecars=sidecars, is_picture=driver in ("PNG", "BMP"))
@@ -332,27 +336,29 @@ def _texts(dataset: Any, name: str) -> tuple[str, ...]:
         return ()
 
 
-def _with_items(
-    dataset: Any, indexes: Sequence[int], facts: BandFacts, has_list: bool
-) -> tuple[BandFacts, tuple[Finding, ...]]:
-    """Return the facts, with those that each band has of its own where the header has none.
-
-    Args:
-        has_list: whether the header lists wavelengths, which GDAL then gives to each band as well.
-    """
+def _band_facts(
+    dataset: Any, indexes: Sequence[int], fields: Mapping[str, str]
+) -> tuple[BandFacts, list[Finding]]:
+    """Return the facts of bands by the lists of header fields, else by the items of each band."""
     of_envi = (_tags(dataset, band, ns="ENVI") for band in indexes)
     named = [{key.replace(" ", "_"): text for key, text in own.items()} for own in of_envi]
-    items = [own | _tags(dataset, band) for own, band in zip(named, indexes, strict=True)]
-    imagery = [_tags(dataset, band, ns="IMAGERY") for band in indexes]
-    listed = unit = None
-    if facts.wavelengths is None and not has_list:
-        listed, unit = _listed(dataset, items, imagery)
-    fwhm = band_items(items, "fwhm") or band_items(imagery, "fwhm_um")
-    flags = band_items(items, "bbl", "good", "bad_band_multiplier") if facts.good is None else None
-    own, findings = wavelength_facts(len(indexes), listed, unit, fwhm, flags=flags)
-    if listed is not None:
-        facts = replace(facts, wavelengths=own.wavelengths, fwhm=own.fwhm)
-    return facts if own.good is None else replace(facts, good=own.good), tuple(findings)
+    items = [
+        own | _tags(dataset, band) | _tags(dataset, band, ns="IMAGERY")
+        for own, band in zip(named, indexes, strict=True)
+    ]
+
+    def listed(*names: str) -> list[str] | None:
+        found, count = items_of(envi.first_of(fields, *names) or ""), len(indexes)
+        # A map often has the list of the cube that it comes from.
+        return found if found and (count > 1 or len(found) == count) else None
+
+    waves, unit = listed("wavelength", "wavelengths"), envi.first_of(fields, "wavelength units")
+    if waves is None and "wavelength" not in fields:  # GDAL gives its items to each band, too
+        waves, unit = _listed(dataset, items)
+    fwhm = listed("fwhm") or band_items(items, "fwhm", "fwhm_um")
+    flags = listed("bbl", "bad band multiplier", "bad bands list")
+    flags = flags or band_items(items, "bbl", "good", "bad_band_multiplier")
+    return wavelength_facts(len(indexes), waves, unit, fwhm, flags=flags)
 
 
 def _unused(dataset: Any, fields: Mapping[str, str]) -> Iterator[Finding]:
@@ -366,7 +372,7 @@ def _unused(dataset: Any, fields: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _listed(
-    dataset: Any, items: Sequence[Mapping[str, str]], imagery: Sequence[Mapping[str, str]]
+    dataset: Any, items: Sequence[Mapping[str, str]]
 ) -> tuple[list[str] | None, str | None]:
     """Return a text for each band with its wavelength, and their unit."""
     for name, unit in (
@@ -376,15 +382,13 @@ def _listed(
         ("central_wavelength", None),
         ("center_wavelength", None),
         ("wavelength_um", "um"),
+        ("central_wavelength_um", "um"),
     ):
         texts = band_items(items, name)
         if texts is not None:
             named = band_items(items, "wavelength_units", "wavelength_unit", "units")
             units = set(named or ())
             return texts, unit or (units.pop() if len(units) == 1 else None)
-    texts = band_items(imagery, "central_wavelength_um")
-    if texts is not None:
-        return texts, "um"
     return in_descriptions(_texts(dataset, "descriptions")[: len(items)])
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hytas.deploy import DeployedModel
     from hytas.deploy.journal import Journal
     from hytas.deploy.outputs import Extras
-    from hytas.deploy.scene import MapRows
+    from hytas.deploy.scene import ClassMap
 
 
 _SHARES = "assumes the class shares around its labels; `hytas inspect` lists them"
@@ -340,7 +340,7 @@ def _run(
 
 def _write(
     model: "DeployedModel",
-    result: "MapRows",
+    result: "ClassMap",
     out: Path,
     truth: Truth | None,
     extras: "Extras",
@@ -362,7 +362,7 @@ def _write(
     return {"accuracy": {**accuracy, "scored": truth.what}}
 
 
-def _count(model: "DeployedModel", result: "MapRows") -> dict[str, Any]:
+def _count(model: "DeployedModel", result: "ClassMap") -> dict[str, Any]:
     import numpy as np
 
     from hytas.deploy.scene import row_blocks

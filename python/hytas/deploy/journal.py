@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hytas.deploy.scene import ClassMap
 from hytas.errors import InputError
 from hytas.files import lock
 
@@ -53,9 +54,9 @@ class Journal:
         write_all(self._file, rows.tobytes())
         self.done += len(rows)
 
-    def class_map(self) -> "StoredMap":
+    def class_map(self) -> ClassMap:
         """Return the whole map, which stays on disk. All rows must be done."""
-        return StoredMap(self.stored("labels"), self.stored("confidence"))
+        return ClassMap(self.stored("labels"), self.stored("confidence"))
 
     def stored(self, field: str) -> "StoredRows":
         """Return all rows of a field, which stay on disk. All rows must be done."""
@@ -93,13 +94,6 @@ class StoredRows:
         offset = _HEADER_BYTES + first * self.row.itemsize
         rows = np.fromfile(self.path, self.row, count, offset=offset)
         return np.ascontiguousarray(rows[self.field])
-
-
-class StoredMap(NamedTuple):
-    """A class map in its journal."""
-
-    labels: StoredRows
-    confidence: StoredRows
 
 
 @contextmanager

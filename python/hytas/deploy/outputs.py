@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hytas.data import Grid, Rows
 from hytas.data.location import Lookup, Orthorectified
 from hytas.deploy.rasters import check_envi_place, names_file, style_file, write_envi, write_geotiff
-from hytas.deploy.scene import MapRows, row_blocks
+from hytas.deploy.scene import ClassMap, row_blocks
 from hytas.errors import InputError, library
 from hytas.files import atomic_write, check_folder, is_same_file
 from hytas.model_card import ModelCard
@@ -43,7 +43,7 @@ class Extras:
         return values if self.lookup is None else Orthorectified(values, self.lookup)
 
 
-def write_picture(path: Path, result: MapRows, card: ModelCard, extras: Extras) -> None:
+def write_picture(path: Path, result: ClassMap, card: ModelCard, extras: Extras) -> None:
     """Write a picture of the map, north above, with a legend and the ground truth if there is."""
     legend = Legend(card.class_ids, card.class_names, card.palette)
     south_up = extras.grid is not None and extras.grid.is_south_up
@@ -51,20 +51,20 @@ def write_picture(path: Path, result: MapRows, card: ModelCard, extras: Extras) 
     draw_map(path, result.labels, legend, truth=truth, title=title, south_up=south_up)
 
 
-def write_npy(path: Path, result: MapRows, card: ModelCard, extras: Extras) -> None:
+def write_npy(path: Path, result: ClassMap, card: ModelCard, extras: Extras) -> None:
     """Write the class ids (H, W), in the smallest type that holds them."""
     with atomic_write(path) as temporary:
         np.save(temporary, smallest(result.labels, card))
 
 
-def write_npz(path: Path, result: MapRows, card: ModelCard, extras: Extras) -> None:
+def write_npz(path: Path, result: ClassMap, card: ModelCard, extras: Extras) -> None:
     """Write class ids and confidence."""
     with atomic_write(path) as temporary:
         labels = smallest(result.labels, card)
         np.savez_compressed(temporary, labels=labels, confidence=result.confidence[:])
 
 
-def write_matlab(path: Path, result: MapRows, card: ModelCard, extras: Extras) -> None:
+def write_matlab(path: Path, result: ClassMap, card: ModelCard, extras: Extras) -> None:
     """Write class ids and confidence as MATLAB v5, named `labels` and `confidence`."""
     from scipy.io import savemat
 
@@ -84,14 +84,14 @@ RASTERS: dict[str, Raster] = {
 }
 
 
-def write_raster(path: Path, result: MapRows, card: ModelCard, extras: Extras) -> None:
+def write_raster(path: Path, result: ClassMap, card: ModelCard, extras: Extras) -> None:
     """Write class ids as a georeferenced raster with names and colours."""
     write, dtype = RASTERS[path.suffix.lower()], smallest_type(card)
     write(path, extras.placed(result.labels), dtype, card, extras.place, True)
 
 
 # suffix -> writer. A new output is one function and one line here.
-WRITERS: dict[str, Callable[[Path, MapRows, ModelCard, Extras], None]] = {
+WRITERS: dict[str, Callable[[Path, ClassMap, ModelCard, Extras], None]] = {
     **dict.fromkeys(PICTURES, write_picture),
     ".npy": write_npy,
     ".npz": write_npz,
@@ -158,7 +158,7 @@ def check_apart(outputs: Mapping[str, Path], inputs: Mapping[str, Sequence[Path]
 
 
 def write_map(
-    path: str | Path, result: MapRows, card: ModelCard, extras: Extras | None = None
+    path: str | Path, result: ClassMap, card: ModelCard, extras: Extras | None = None
 ) -> Path:
     """Write a class map in the format that the suffix names."""
     path = Path(path)
@@ -168,7 +168,7 @@ def write_map(
 
 
 def write_confidence(
-    path: str | Path, result: MapRows, card: ModelCard, extras: Extras | None = None
+    path: str | Path, result: ClassMap, card: ModelCard, extras: Extras | None = None
 ) -> Path:
     """Write the confidence, float32, as a GeoTIFF or ENVI raster."""
     path = Path(path)

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,23 +47,11 @@ class ClassMap:
             unknown ground.
         confidence: (H, W) float32, probability of that class; 0 where the label is.
 
-    Both are arrays, or `xarray.DataArray`s if the cube was one.
+    Both are arrays, `xarray.DataArray`s if the cube was one, or rows of a journal.
     """
 
     labels: Any
     confidence: Any
-
-
-class MapRows(Protocol):
-    """A class map whose rows can be read: a `ClassMap`, or a journal's, which stays on disk."""
-
-    @property
-    def labels(self) -> Rows:
-        """(H, W) int32."""
-
-    @property
-    def confidence(self) -> Rows:
-        """(H, W) float32."""
 
 
 def row_blocks(values: Rows) -> Iterator[tuple[int, Array]]:

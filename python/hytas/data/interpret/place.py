@@ -8,7 +8,6 @@ import numpy as np
 
 from hytas.data.findings import Finding, note
 from hytas.data.grid import Grid, Transform, crs_of
-from hytas.data.interpret.rules import MeaningRule, first
 from hytas.data.location import Location
 from hytas.data.record import Contents, Variable, numbers_of, text_of
 
@@ -91,21 +90,15 @@ def _by_latitudes(own: PlacedCube) -> _Place | None:
     return grid, note("place-found", names=[north[0].name, east[0].name])
 
 
-PLACE_RULES: tuple[MeaningRule[PlacedCube, _Place], ...] = (
-    MeaningRule("attributes of the array, its group or the file", _by_attributes),
-    MeaningRule("latitudes and longitudes of each pixel", _by_latitudes),
-)
-
-
 def with_place(
     contents: Contents, variable: Variable, order: tuple[int, int, int]
 ) -> tuple[Variable, tuple[Finding, ...]]:
-    """Return a cube with its place, if a rule finds one, and a finding on it."""
-    matched = first(PLACE_RULES, PlacedCube(contents, variable, order))
-    if matched is None:
+    """Return a cube with its place, if attributes or latitudes give one, and a finding on it."""
+    own = PlacedCube(contents, variable, order)
+    placed = _by_attributes(own) or _by_latitudes(own)
+    if placed is None:
         return variable, ()
-    grid, finding = matched[0]
-    return replace(variable, grid=grid), (finding,)
+    return replace(variable, grid=placed[0]), (placed[1],)
 
 
 def _text(value: Any) -> str:

@@ -5,12 +5,11 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from hytas.data.findings import Finding, note, warning
-from hytas.data.interpret.rules import MeaningRule, first
 from hytas.data.record import BandFacts
 from hytas.types import Floats, Mask
 
@@ -73,54 +72,22 @@ def unit_of(text: str) -> Unit | None:
     return _BY_TEXT.get(plain_unit(text))
 
 
-class BareWavelengths(NamedTuple):
-    """Bare wavelengths, and the unit that their file names."""
+def meant_unit(values: Floats, text: str) -> tuple[Unit | None, str | None]:
+    """Return the unit of wavelengths (B,), or None, and the code of a finding on a guess.
 
-    text: str
-    values: Floats
+    Rules in their order: values that contradict the unit; a named unit; the only unit in which
+    values without one are optical wavelengths, unless they are numbers of bands.
 
-    @property
-    def unit(self) -> Unit | None:
-        """Return the unit, or None if it is unknown."""
-        return unit_of(self.text)
-
-    def misnamed(self) -> Unit | None:
-        """Return the unit that the values have, if they cannot have the one that is named."""
-        return None if self.unit is None else self.unit.other(self.values)
-
-    def counted(self) -> bool | None:
-        return (self._names_none and are_counted(self.values)) or None
-
-    def bare(self) -> Unit | None:
-        """Return the only unit in which the values are optical wavelengths, if none is named."""
-        if not self._names_none:
-            return None
-        low, high = self.values.min(), self.values.max()
-        fitting = (unit for unit in UNITS if unit.bare and unit.bare[0] <= low)
-        return next((unit for unit in fitting if unit.bare and high <= unit.bare[1]), None)
-
-    @property
-    def _names_none(self) -> bool:
-        return plain_unit(self.text) in NO_UNIT
-
-
-UNIT_RULES: tuple[MeaningRule[BareWavelengths, tuple[Unit | None, str | None]], ...] = (
-    MeaningRule(
-        "the values contradict the unit",
-        lambda own: (unit, "wavelengths-misnamed") if (unit := own.misnamed()) else None,
-        "guess",
-    ),
-    MeaningRule("the unit is named", lambda own: (own.unit, None) if own.unit else None),
-    MeaningRule(
-        "numbers of bands",
-        lambda own: (None, "wavelengths-unknown-unit") if own.counted() else None,
-    ),
-    MeaningRule(
-        "optical wavelengths in one unit only",
-        lambda own: (unit, None) if (unit := own.bare()) else None,
-    ),
-    MeaningRule("an unknown unit", lambda own: (None, "wavelengths-unknown-unit")),
-)
+    Args:
+        text: the unit that the file names.
+    """
+    low, high, unit = values.min(), values.max(), unit_of(text)
+    if unit is not None and (other := unit.other(values)) is not None:
+        return other, "wavelengths-misnamed"
+    if unit is None and plain_unit(text) in NO_UNIT and not are_counted(values):
+        bare = ((one, one.bare) for one in UNITS if one.bare is not None)
+        unit = next((one for one, (first, last) in bare if first <= low and high <= last), None)
+    return unit, None if unit is not None else "wavelengths-unknown-unit"
 
 
 def nanometres(values: Any, unit: str | None = None) -> tuple[Floats | None, Finding | None]:
@@ -136,9 +103,7 @@ def nanometres(values: Any, unit: str | None = None) -> tuple[Floats | None, Fin
     if numbers.size > 1 and numbers.min() == numbers.max():
         return None, unused_list("wavelengths", numbers.size)
     text = own or unit or ""
-    matched = first(UNIT_RULES, BareWavelengths(text, numbers))
-    assert matched is not None  # the last rule applies always
-    meant, code = matched[0]
+    meant, code = meant_unit(numbers, text)
     named = None if meant is None else meant.name
     ends: dict[str, Any] = {"low": float(numbers.min()), "high": float(numbers.max())}
     finding = None if code is None else warning(code, unit=named, named=text, **ends)

@@ -17,8 +17,6 @@ from hytas.types import Array
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
 MATLAB = b"MATLAB 7.3"
-MOST_DEPTH = 64
-"""Levels of groups, at most; the time of a visit grows with the depth."""
 _NETCDF = (".nc", ".nc4", ".cdf")
 
 
@@ -54,37 +52,18 @@ def read_matlab(path: Path) -> Contents:
 
 def _datasets(file: Any) -> dict[str, Any]:
     """Return h5py's datasets with values by name, except MATLAB's own, whose names begin with #."""
-    datasets = {}
-    for key in _names(file):
-        item = file[key]
-        if item.shape is None:
-            continue
-        name = key.decode("utf-8", "surrogateescape")
-        others = list(dict.fromkeys(_other_files(item)))
-        if others:
-            raise refusal("values-in-other-files", "", array=name, files=others)
-        datasets[name] = item
-    return datasets
-
-
-def _names(file: Any) -> list[bytes]:
     import h5py
 
-    names: list[bytes] = []
-    depth = 0
+    datasets = {}
 
-    # Only the type is read; objects are not opened. Returning something ends the visit.
-    def visit(name: bytes, info: Any) -> bool | None:
-        nonlocal depth
-        depth = max(depth, name.count(b"/"))
-        if info.type == h5py.h5o.TYPE_DATASET and not name.startswith(b"#"):
-            names.append(name)
-        return True if depth > MOST_DEPTH else None
+    def visit(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset) and item.shape is not None and not name.startswith("#"):
+            if others := list(dict.fromkeys(_other_files(item))):
+                raise refusal("values-in-other-files", "", array=name, files=others)
+            datasets[name] = item
 
-    h5py.h5o.visit(file.id, visit, info=True)
-    if depth > MOST_DEPTH:
-        raise refusal("too-many", "", count=depth, what="levels of groups", most=MOST_DEPTH)
-    return names
+    file.visititems(visit)
+    return datasets
 
 
 def _other_files(item: Any) -> Iterator[str]:
@@ -135,7 +114,7 @@ def _values(path: Path, name: str, key: Key) -> Array:
     import h5py
 
     with h5py.File(path, "r") as file:
-        item = file[name.encode("utf-8", "surrogateescape")]
+        item = file[name]
         if _is_text(item):
             return np.asarray(item.asstr(errors="replace")[key]).astype(np.str_)
         return np.asarray(item[key])
@@ -169,7 +148,7 @@ def _of_groups(file: Any, datasets: Mapping[str, Any]) -> dict[str, Any]:
     return {
         f"{group}/{name}": value
         for group in groups
-        for name, value in _attributes(file[group.encode("utf-8", "surrogateescape")]).items()
+        for name, value in _attributes(file[group]).items()
     }
 
 

@@ -1,8 +1,8 @@
 """NetCDF and Zarr by xarray: named dimensions, coordinates, packing and places (CF)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -65,36 +65,26 @@ def fill_value(attributes: Mapping[str, Any]) -> float | None:
     return None
 
 
-@dataclass(frozen=True)
-class Packing:
-    """Values stand for factor x stored + offset; compared with the no-data value as stored."""
+def _unpacking(attributes: Mapping[str, Any]) -> Callable[[Array], Array] | None:
+    """Return the function from stored values to factor x stored + offset; None without these.
 
-    factor: float
-    offset: float
-    nodata: float | None
+    It returns PACKED_NODATA where a stored value is the no-data value.
+    """
+    pair = [np.ravel(attributes.get(*one)) for one in (("scale_factor", 1.0), ("add_offset", 0.0))]
+    if not all(one.size == 1 and one.dtype.kind in "iuf" and np.isfinite(one[0]) for one in pair):
+        return None
+    factor, offset = (float(one[0]) for one in pair)
+    nodata = fill_value(attributes)
 
-    @classmethod
-    def of(cls, attributes: Mapping[str, Any]) -> "Packing | None":
-        """Return the packing of the attributes, or None."""
-        numbers: list[float] = []
-        for name, usual in (("scale_factor", 1.0), ("add_offset", 0.0)):
-            value = np.asarray(attributes.get(name, usual)).ravel()
-            if value.size != 1 or value.dtype.kind not in "iuf" or not np.isfinite(value[0]):
-                return None
-            numbers.append(float(value[0]))
-        if numbers == [1.0, 0.0]:
-            return None
-        factor, offset = numbers
-        return cls(factor, offset, fill_value(attributes))
-
-    def __call__(self, stored: Array) -> Array:
-        """Return the values; PACKED_NODATA where there are none."""
+    def unpacked(stored: Array) -> Array:
         dtype = np.result_type(np.float32, stored.dtype if stored.dtype.kind == "f" else np.float32)
-        values = stored * dtype.type(self.factor) + dtype.type(self.offset)
-        if self.nodata is not None:
-            missing = np.isnan(stored) if np.isnan(self.nodata) else stored == self.nodata
+        values = stored * dtype.type(factor) + dtype.type(offset)
+        if nodata is not None:
+            missing = np.isnan(stored) if np.isnan(nodata) else stored == nodata
             values[missing] = PACKED_NODATA
         return np.asarray(values, dtype)
+
+    return None if (factor, offset) == (1.0, 0.0) else unpacked
 
 
 def _contents(path: Path, name: str, groups: Mapping[str, Any]) -> Contents:
@@ -147,7 +137,7 @@ def _variable(array: Any, name: str) -> Variable:
         stored_as = np.dtype(stored_as.str.replace("i", "u"))  # the classic format has no others
         if (fill := fill_value(attributes)) is not None:
             attributes["_FillValue"] = fill % 2.0 ** (8 * stored_as.itemsize)
-    packing = Packing.of(attributes) if array.dtype.kind in "iuf" else None
+    packing = _unpacking(attributes) if array.dtype.kind in "iuf" else None
     dtype = stored_as if packing is None else packing(np.empty(0, stored_as)).dtype
     is_text = array.dtype.kind == "O"
     shape = tuple(map(int, array.shape))

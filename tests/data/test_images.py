@@ -281,7 +281,7 @@ def test_random_splits_are_stratified() -> None:
     counts = "49 training (validation included), 12 test samples"
     assert split.describe() == f"random split: {counts}"
     assert split.notes == (
-        "c2 is not both trained and tested: 1 images to train on, 0 to test on, 0 in a guard band",
+        "c2 is not both trained and tested: 1 images to train on, 0 to test on, 0 for neither",
     )
     few = make_image_split(images, SplitSettings(train_per_class=5, validation_fraction=0.0))
     assert np.bincount(images.labels[few.train]).tolist() == [0, 5, 5, 1]

@@ -235,7 +235,7 @@ def test_a_class_on_one_side_only_is_named():
             assert "class 3 is not both trained and tested" in split.notes[0]
             assert ", 0 to test on" in split.notes[0]
     notes = [make_split(scene, kind="folds", folds=3, fold=i, patch_size=3).notes for i in range(3)]
-    partly = "0 pixels to train on, 2 to test on, 2 in a guard band"
+    partly = "0 pixels to train on, 2 to test on, 2 for neither"
     assert any(partly in note for each in notes for note in each)
 
 
@@ -252,7 +252,7 @@ def test_a_class_inside_the_guard_band_is_named_for_what_it_is():
         for note in split.notes:
             counts = re.match(
                 r"class 3 is not both trained and tested: (\d) pixels to train on, "
-                r"(\d) to test on, (\d) in a guard band",
+                r"(\d) to test on, (\d) for neither",
                 note,
             )
             if counts is None:  # of another class
@@ -413,7 +413,7 @@ def test_a_class_of_the_training_map_alone_is_named_and_not_tested(tested):
     counts = np.bincount(train.ravel(), minlength=4)
     notes = tuple(
         f"class {n} is not both trained and tested: {counts[n]} pixels to train on, 0 to test on, "
-        "0 in a guard band"
+        "0 for neither"
         for n in missing
     )
     for options in ({}, {"train_per_class": 4}):

@@ -117,7 +117,7 @@ def one_sided(
             counts: dict[str, Any] = {
                 "training": left,
                 "tested": right,
-                "guarded": max(0, total - left - right),
+                "unused": max(0, total - left - right),
             }
             notes.append(str(note("class-on-one-side", name=name, samples=samples, **counts)))
     return tuple(notes)

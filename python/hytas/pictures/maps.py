@@ -4,7 +4,7 @@ import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,17 +37,6 @@ class Legend(NamedTuple):
     colours: Sequence[tuple[int, int, int]]
 
 
-class _Rows(Protocol):
-    """A map (H, W) that gives full rows: an array, or a file's that need not fit into memory."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Height and width."""
-
-    def __getitem__(self, rows: slice, /) -> npt.NDArray[Any]:
-        """Rows (h, W)."""
-
-
 def colour_map(ids: _Ids, legend: Legend) -> npt.NDArray[np.uint8]:
     """Return class ids (H, W) as colours (H, W, 3); ids that the legend lacks are white, like 0."""
     order = np.argsort(legend.ids)
@@ -75,7 +64,7 @@ def picture_png(picture: npt.NDArray[np.uint8]) -> bytes:
 
 def draw_map(
     path: str | Path,
-    labels: _Rows,
+    labels: Any,
     legend: Legend,
     *,
     truth: _Ids | None = None,
@@ -86,7 +75,7 @@ def draw_map(
 
     Args:
         path: .png, .svg or .pdf; replaced as a whole.
-        labels: (H, W) class ids; 0 where there is no data.
+        labels: (H, W) class ids, an array or what gives full rows of one; 0 without data.
         legend: ids, names and colours of the classes.
         truth: (H, W) class ids, 0 unlabelled.
         south_up: the first row is the southernmost; the picture has the north above.

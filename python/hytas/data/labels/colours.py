@@ -1,7 +1,7 @@
 """Label pictures: a colour is a class."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,26 +15,16 @@ BLACK: Colour = (0, 0, 0)
 WHITE: Colour = (255, 255, 255)
 
 
-class Coloured(NamedTuple):
-    """Maps made of label pictures.
-
-    Attributes:
-        maps: (H, W) class ids from 1, the reddest colour first; 0 unlabelled.
-        names: by id, such as "#ff0000".
-    """
-
-    maps: list[npt.NDArray[np.int64]]
-    names: Mapping[int, str]
-    colours: Mapping[int, Colour]
-
-
 def by_colour(
     pictures: Sequence[npt.NDArray[Any]], name: str, unlabelled: Colour | None = None
-) -> Coloured:
-    """Return maps of the colours of pictures (H, W, 3 or 4); one table for all of them.
+) -> tuple[list[npt.NDArray[np.int64]], Mapping[int, str], Mapping[int, Colour]]:
+    """Return maps of class ids from 1, the reddest colour first; their names, and their colours.
+
+    One table holds for all pictures; 0 is unlabelled, and names are such as "#ff0000".
 
     Args:
-        pictures: red, green and blue of 8 bits, and opacity; transparent pixels are unlabelled.
+        pictures: (H, W, 3 or 4) of 8 bits, red, green and blue, and opacity; transparent pixels
+            are unlabelled.
         unlabelled: the colour of unlabelled pixels; None means black.
     """
     packed = [_packed(picture) for picture in pictures]
@@ -56,7 +46,7 @@ def by_colour(
         for number, value in enumerate(there[::-1].tolist(), start=1)
     }
     names = {number: "#{:02x}{:02x}{:02x}".format(*rgb) for number, rgb in colours.items()}
-    return Coloured(maps, names, colours)
+    return maps, names, colours
 
 
 def _packed(picture: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

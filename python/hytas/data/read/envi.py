@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,15 +30,6 @@ _FIRST = b"ENVI"
 _FIELD = re.compile(r"^([^={}\n]+)=[ \t]*(\{[^}]*\}|[^\n]*)", re.MULTILINE)
 _LATIN = "no UTF-8"
 """Field of headers that are read as Latin-1; no header can have it."""
-
-
-class HeaderFacts(NamedTuple):
-    """The facts of header fields besides those of bands; names and colours are by label."""
-
-    nodata: float | None
-    class_names: Mapping[int, str]
-    class_colours: Mapping[int, tuple[int, int, int]]
-    findings: tuple[Finding, ...]
 
 
 def matches(path: Path) -> bool:
@@ -152,13 +143,11 @@ def _whole(fields: Mapping[str, str], name: str, usual: str = "0") -> int:
     return int(float(text))
 
 
-def header_facts(fields: Mapping[str, str]) -> HeaderFacts:
-    """Return the facts of the fields about no data and classes."""
-    findings: list[Finding] = []
-    names, nodata = _class_names(fields, findings), _nodata(fields, findings)
-    return HeaderFacts(
-        nodata, names, _class_colours(fields.get("class lookup", "")), tuple(findings)
-    )
+def classes_of(
+    fields: Mapping[str, str], findings: list[Finding]
+) -> tuple[dict[int, str], dict[int, tuple[int, int, int]]]:
+    """Return names and colours of the classes by label; findings are added."""
+    return _class_names(fields, findings), _class_colours(fields.get("class lookup", ""))
 
 
 def is_list_of_numbers(text: str) -> bool:
@@ -199,7 +188,8 @@ def _class_colours(text: str) -> dict[int, tuple[int, int, int]]:
     return dict(enumerate(zip(levels[::3], levels[1::3], levels[2::3], strict=True)))
 
 
-def _nodata(fields: Mapping[str, str], findings: list[Finding]) -> float | None:
+def nodata_of(fields: Mapping[str, str], findings: list[Finding]) -> float | None:
+    """Return the no-data value, or None; a finding is added."""
     text = first_of(fields, "data ignore value")
     if text is None:
         return None

@@ -84,17 +84,18 @@ def read(path: Path, driver: str, name: str) -> Contents:
             whole = _variable(dataset, indexes, path.stem, values)
             of_opacity = (OPACITY if is_opacity(whole) else OPACITY_IS_A_BAND,)
             indexes = indexes[:-1] if OPACITY in of_opacity else indexes
-        facts = envi.header_facts(fields)
-        colours = dict(facts.class_colours) or _palette(dataset)
-        bands, of_bands = _band_facts(dataset, indexes, fields)
-        findings = (*of_bands, *facts.findings, *_unused(dataset, fields), *of_opacity)
+        bands, findings = _band_facts(dataset, indexes, fields)
+        class_names, colours = envi.classes_of(fields, findings)
+        nodata_of_header = envi.nodata_of(fields, findings)
+        findings += [*_unused(dataset, fields), *of_opacity]
+        colours = colours or _palette(dataset)
         names, units = _texts(dataset, "descriptions"), _texts(dataset, "units")
         bands = replace(bands, names=names, units=units)
         unmarked = _variable(dataset, indexes, path.stem, values)
         nodata_values, has_alpha = dataset.nodatavals[: len(indexes)], len(indexes) < dataset.count
         has_mask = [flag.name for flag in dataset.mask_flag_enums[0]] == ["per_dataset"]
     # GDAL reads any text of an ENVI header as 0.
-    nodata_values = (facts.nodata,) if driver == "ENVI" else nodata_values
+    nodata_values = (nodata_of_header,) if driver == "ENVI" else nodata_values
     attributes = {key: fields[key] for key in (FACTOR,) if key in fields}
     unmarked = replace(unmarked, bands=bands, attributes=attributes)
     variable = with_nan(unmarked, nodata_values)
@@ -104,7 +105,7 @@ def read(path: Path, driver: str, name: str) -> Contents:
     if driver == "GTiff" and variable.shape[0] == 1 and len(pages := like_pages(path)) > 1:
         variable = _stack(path, variable, pages)
     sidecars = () if header is None else (header,)
-    own = Contents(path, name, (variable,), findings, facts.class_names, colours)
+    own = Contents(path, name, (variable,), tuple(findings), class_names, colours)
     return replace(own, sidecars=sidecars, is_picture=driver in ("PNG", "BMP"))
 
 

@@ -13,7 +13,7 @@ from PIL import Image
 
 from hytas.data import ImageSet, SplitSettings, holds_images, load_images
 from hytas.data.images import load
-from hytas.data.images.decode import MOST_PIXELS, read_image, resized
+from hytas.data.images.decode import read_image, resized
 from hytas.data.splits.make import make_image_split
 from hytas.errors import InputError
 
@@ -192,9 +192,6 @@ def png_of(width: int, height: int, bits: int = 8, colours: int = 0, lines: byte
 
 def test_bombs_are_refused_before_they_are_decoded(tmp_path: Path) -> None:
     path = tmp_path / "bomb.png"
-    path.write_bytes(png_of(9000, 9000))
-    with pytest.raises(InputError, match=f"9000 x 9000 pixels: at most {MOST_PIXELS} are read"):
-        read_image(path)
     path.write_bytes(png_of(60_000, 60_000))
     with pytest.raises(InputError, match="could be decompression bomb"):
         read_image(path)

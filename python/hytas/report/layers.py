@@ -116,11 +116,10 @@ def pixel_data(
     data["spectra"] = {
         "size": list(spectra.codes.shape),
         "stride": spectra.stride,
-        "codes": blobs.add_array(spectra.codes),
-        "low": blobs.add_array(spectra.low),
-        "step": blobs.add_array(spectra.step),
-        "basis": blobs.add_array(spectra.basis),
-        "centre": blobs.add_array(spectra.centre),
+        **{
+            name: blobs.add_array(getattr(spectra, name))
+            for name in ("codes", "low", "step", "basis", "centre")
+        },
         "xs": chart.xs,
         "up": chart.up,
     }

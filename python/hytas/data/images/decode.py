@@ -15,8 +15,6 @@ from hytas.types import Array
 PILLOW = (".png", ".jpg", ".jpeg", ".bmp")
 TIFF = (".tif", ".tiff")
 IMAGE_SUFFIXES = PILLOW + TIFF
-MOST_PIXELS = 2**26
-"""Pixels of an image; a small file may say that it has more."""
 MOST_SIDE = 4096
 """Of an image that is brought to another size."""
 _FORMATS = ("PNG", "JPEG", "BMP")
@@ -41,10 +39,6 @@ def _plain(path: Path) -> Array:
     from PIL import Image
 
     with Image.open(path, formats=_FORMATS) as opened:
-        width, height = opened.size
-        if width * height > MOST_PIXELS:
-            size = f"{width} x {height}"
-            raise refusal("too-many", "", count=size, what="pixels", most=MOST_PIXELS)
         mode = _KEPT.get(opened.mode, "RGB")
         if opened.format == "PNG" and mode != "I;16" and _sixteen_bits(opened):
             raise refusal("image-of-16-bits", "")

@@ -286,7 +286,7 @@ def test_a_class_has_one_number_in_a_training_and_a_test_map(mat, cube, labels):
     few = mat(c=cube, TR=first, TE=np.where(second == 3, 0, second), class_names=names)
     assert load_scene(few).class_names == tuple(names)  # the test map lacks the last class
     other = mat("b.mat", b=rest, class_names=np.roll(names, 1))
-    rule = rf"name {ids[-1]} is {ids[-1]} in the one and {ids[0]} in the other; a class needs one"
+    rule = rf"name {ids[-1]} is {ids[-1]} in the one and {ids[0]} in the other: each has one"
     with pytest.raises(InputError, match=rule):
         load_scene(mat(c=cube), [train, other])
 

@@ -206,7 +206,7 @@ def test_scales_and_control_points_that_are_not_used_give_a_note(folder: Path) -
     with rasterio.open(path, "r+") as file:
         file.gcps = corners, rasterio.CRS.from_epsg(4326)
     cube = open_cube(path)
-    assert "its ground control points are not used" in cube.notes[1]
+    assert "not used: its ground control points" in cube.notes[1]
     assert not cube.grid.is_placed
     gains = f"data gain values = {{{', '.join(['0.5'] * 6)}}}\n"
     for extra in (gains, "reflectance scale factor = 10000\n"):

@@ -421,7 +421,7 @@ class TestNames:
         )
         scene = load_scene(data, tmp_path / "gt.hdr")
         assert scene.class_names == names
-        unused = "gt.img: its class names are not used: 5 names, by the commas between them, for 4"
+        unused = "gt.img: not used: its class names; they are 5, by the commas between them, for 4"
         assert any(note.startswith(unused) for note in scene.notes) == (names[0] == "class 1")
 
     @pytest.mark.parametrize(("encoding", "name"), [("utf-8", "玉米"), ("gbk", "ÓñÃ×")])

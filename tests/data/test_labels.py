@@ -40,7 +40,7 @@ def test_the_users_mark_is_unlabelled_as_0_is(write, mark, dtype):
 
 def test_a_mark_that_is_not_there_is_told(write):
     scene = load_scene(write(7, np.uint8), unlabelled=254)
-    assert scene.codes == ("unlabelled-not-there",)
+    assert scene.codes == ("not-used",)
 
 
 def test_a_mark_that_nobody_declared_is_told(write):

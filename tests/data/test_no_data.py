@@ -156,7 +156,7 @@ def test_a_mark_of_a_file_that_its_type_cannot_hold_is_told(tmp_path):
     write_envi(tmp_path / "envi.img", cube, "bsq", "<", "data ignore value = -9999\n")
     scene = load_scene(tmp_path / "envi.img", tmp_path / "labels.npy")
     assert scene.nodata is None
-    assert scene.codes[0] == "nodata-not-used"
+    assert scene.codes[0] == "not-used"
 
 
 def test_labelled_values_beyond_float32():

@@ -312,7 +312,7 @@ def test_no_data_values_of_envi(tmp_path: Path, text: str, mark: float | None) -
 @pytest.mark.parametrize(
     ("listed", "units", "reason"),
     [
-        ("{500}", "Nanometers", "of 1 values is not used"),
+        ("{500}", "Nanometers", "of 1 values; a positive"),
         ("{a, b}", "Nanometers", "a positive finite number, not all equal, for each of 2 bands"),
         ("{500, nan}", "Nanometers", "a positive finite number, not all equal"),
         ("{5, 6}", "furlong", "5 to 6 in the unit 'furlong'"),
@@ -363,7 +363,7 @@ def test_bands_in_no_order_are_told(mat, cube, labels, order, is_mixed) -> None:
     assert ("wavelengths-unordered" in scene.codes) == is_mixed
     facts, findings = wavelength_facts(2, ["450", "500"], "nm", ["0.005", "0.006"])
     assert facts.fwhm is None
-    assert [one.code for one in findings] == ["list-not-used"]
+    assert [one.code for one in findings] == ["not-used"]
     overlapping = [*np.linspace(400, 900, 40), *np.linspace(890, 2400, 60)]
     assert wavelength_facts(100, overlapping)[1] == []
 
@@ -600,17 +600,17 @@ def test_structures_in_structures_of_matlab(mat, cube, labels) -> None:
 def test_lists_that_are_not_used_are_named(mat, cube, labels) -> None:
     bands = cube.shape[2]
     scene = load_scene(mat(c=cube, gt=labels, wavelengths=np.arange(400, 401 + bands)))
-    assert scene.codes == ("list-not-used",)
+    assert scene.codes == ("not-used",)
     assert scene.findings[0].facts["bands"] == bands
     waves = np.linspace(400, 900, bands)
     scene = load_scene(mat(c=cube, gt=labels, wavelengths=waves, bad_bands=[2, 3]))
     np.testing.assert_array_equal(scene.wavelengths, waves)
-    assert scene.codes == ("bad-bands-of-numbers",)
+    assert scene.codes == ("not-used",)
     for other in (
         np.stack([waves, waves], axis=1),
         np.array([f"{wave} nm" for wave in waves], "O"),
     ):
-        assert load_scene(mat(c=cube, gt=labels, wavelength=other)).codes == ("list-not-used",)
+        assert load_scene(mat(c=cube, gt=labels, wavelength=other)).codes == ("not-used",)
 
 
 @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")

@@ -444,7 +444,7 @@ def test_classes_with_fewer_training_pixels_than_asked_for_are_named(kind):
     result = counted(scene, np.union1d(split.train, split.validation))
     assert result[:2] == [60, 60]
     few = f"class 3 {result[2]} of 60, class 5 {result[3]} of 60"
-    idle = ("block 6 is not used: the split is random",) if kind == "random" else ()
+    idle = ("not used: block 6; split: random",) if kind == "random" else ()
     assert split.notes == (*idle, f"fewer training pixels than asked for: {few}")
     enough = make_split(scene, kind=kind, block=6, patch_size=1, train_per_class=5)
     assert enough.notes == idle

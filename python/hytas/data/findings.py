@@ -104,6 +104,12 @@ def warning(code: str, where: str = "", **facts: Any) -> Finding:
     return Finding(code, WARNING, where, facts)
 
 
+def unused_nodata(value: str) -> Finding:
+    """Return the finding on a no-data value that no value of the file can be."""
+    how = "it is no number that its type can hold"
+    return warning("not-used", names=[f"its no-data value {value}"], how=how)
+
+
 def refusal(code: str, argument: str, value: Any = None, **facts: Any) -> InputError:
     """Return the exception of a finding of severity `ERROR`."""
     return Finding(code, ERROR, "", facts).error(argument, value)

@@ -23,6 +23,7 @@ from hytas.types import Array, Floats
 GAP = 64
 """Unlabelled rows between two parts: more than guard bands and smoothing reach."""
 MOST_NAME = 60
+_SOME_MAPS = note("not-used", names=["training and test maps"], how="not every scene has them")
 MOST_RATIO = 30.0
 """Of the levels of two scenes; reflectance is stored as 0 to 1, 0 to 100 or 0 to 10000."""
 
@@ -62,7 +63,7 @@ def join_scenes(training: Sequence[Scene], tested: Sequence[Scene] = ()) -> Scen
     known, owner = dict(zip(ids, class_names, strict=True)), "+".join(one.name for one in training)
     findings = (
         *(one.at(scene.name) for scene in scenes for one in scene.findings),
-        *([note("maps-of-some-scenes")] if train and not fixed else []),
+        *([_SOME_MAPS] if train and not fixed else []),
         *_of_other_scale(scenes),
         *_of_classes(scenes, matched, known, owner),
     )

@@ -66,10 +66,11 @@ def band_facts(
     named = [each for each in (*contents.variables, *contents.further) if _is_wave(each)]
     for each in named if waves[0] is None else ():
         if each in lists or (bands in each.shape and len(each.shape) < 3):
-            unused = {"list": str(each), "wanted": "one value"}
-            findings.append(warning("list-not-used", **unused, bands=bands))
+            how = f"one value for each of {bands} bands is needed"
+            findings.append(warning("not-used", names=[str(each)], how=how))
     bad = [each for each in lists if each.last_name in _BAD]
-    findings += [warning("bad-bands-of-numbers", list=str(each)) for each in bad]
+    how = "`bands` takes the numbers to keep, from 1"
+    findings += [warning("not-used", names=[str(each)], how=how) for each in bad]
     return facts, findings
 
 

@@ -118,7 +118,8 @@ def unused_list(name: str, bands: int, count: int | None = None) -> Finding:
         "bad bands": "a number or truth value, some of them good,",
     }[name]
     text = f"its list of {name}" + ("" if count is None else f" of {count} values")
-    return warning("list-not-used", list=text, wanted=wanted, bands=bands)
+    how = f"{wanted} for each of {bands} bands is needed"
+    return warning("not-used", names=[text], how=how)
 
 
 def wavelength_facts(

@@ -118,7 +118,8 @@ def _unite(
     if torn.any():
         row, column = (int(i) for i in np.argwhere(torn)[0])
         classes = {"first": train[row, column], "second": test[row, column]}
-        raise refusal("pixel-of-two-classes", "labels", names, row=row, column=column, **classes)
+        what = f"row {row}, column {column}"
+        raise refusal("two-classes", "labels", names, what=what, **classes)
     if both.any():
         count = int(both.sum())
         findings.append(note("pixels-in-both", count=count, train=train_name, test=test_name))

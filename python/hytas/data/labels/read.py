@@ -141,7 +141,8 @@ def _classes(
         plus = int(_zero_is_a_class(raws, options, findings))
         mark = options.unlabelled.number
         if mark and not any((raw.values == mark).any() for raw in raws):
-            findings.append(warning("unlabelled-not-there", number=mark))
+            given, how = [f"`unlabelled` {mark}"], "no label has this number"
+            findings.append(warning("not-used", names=given, how=how))
         maps = [_numbered(raw, options, bool(plus), argument) for raw in raws]
         labels = [i - plus for i in _ids(maps)]
         own_names, own_colours = _legend(raws[0], sources[0], labels)
@@ -182,8 +183,8 @@ def _refuse_other_numbers(
     for number, name in test.items():
         if name in numbers and train.get(number) != name:
             maps = " and ".join(raw.name for raw in raws)
-            facts = {"name": name, "first": numbers[name], "second": number}
-            raise refusal("class-of-two-numbers", "labels", maps, **facts)
+            facts = {"what": name, "first": numbers[name], "second": number}
+            raise refusal("two-classes", "labels", maps, **facts)
 
 
 def _ids(maps: Sequence[Map]) -> list[int]:

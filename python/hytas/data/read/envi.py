@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.findings import Finding, refusal, warning
+from hytas.data.findings import Finding, refusal, unused_nodata, warning
 from hytas.data.interpret.wavelengths import items_of
 from hytas.data.limits import by
 from hytas.data.record import Raw
@@ -173,8 +173,8 @@ def _class_names(fields: Mapping[str, str], findings: list[Finding]) -> dict[int
         names = [" ".join(part.split()).rstrip(",") for part in parts]
         if not count.isdecimal() or int(count) == len(names):
             return dict(enumerate(names))
-    items = len(inner.split(","))
-    findings.append(warning("class-names-count", count=items, classes=int(count)))
+    how = f"they are {len(inner.split(','))}, by the commas between them, for {count} classes"
+    findings.append(warning("not-used", names=["its class names"], how=how))
     return {}
 
 
@@ -197,5 +197,5 @@ def nodata_of(fields: Mapping[str, str], findings: list[Finding]) -> float | Non
     try:
         return math.nan if "#" in plain else float(plain)  # Windows writes NaN with #
     except ValueError:
-        findings.append(warning("nodata-not-used", value=text))
+        findings.append(unused_nodata(text))
         return None

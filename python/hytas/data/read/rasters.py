@@ -366,7 +366,8 @@ def _unused(dataset: Any, fields: Mapping[str, str]) -> Iterator[Finding]:
     if scales or not re.fullmatch(r"1(\.0*)?", factor):
         yield UNSCALED
     if dataset.gcps[0]:
-        yield note("ground-control-points")
+        how = "gdalwarp makes a raster on a map grid of its ground control points"
+        yield note("not-used", names=["its ground control points"], how=how)
 
 
 def _listed(

@@ -124,9 +124,9 @@ def _usual(
 
 
 def _idle(settings: SplitSettings) -> tuple[str, ...]:
-    used = {"block": ("blocks", "folds"), "folds": ("folds",)}
+    used, how = {"block": ("blocks", "folds"), "folds": ("folds",)}, f"split: {settings.kind}"
     return tuple(
-        str(note("setting-idle", name=name, value=getattr(settings, name), kind=settings.kind))
+        str(note("not-used", names=[f"{name} {getattr(settings, name)}"], how=how))
         for name, kinds in used.items()
         if settings.kind not in kinds and getattr(settings, name) != getattr(SplitSettings, name)
     )

@@ -166,15 +166,12 @@ class Scene(Noted, Samples):
 
 @dataclass(frozen=True, eq=False)
 class SceneFacts:
-    """The facts of a scene besides its arrays.
+    """The facts of a scene besides its arrays; others than these are as in `Scene`.
 
     Attributes:
-        wavelengths: (B,) band centres in nm.
         class_names: by id, or in the order of the ids in the maps; equal names get numbers.
         class_colours: RGB by id; used if every class has a colour of its own that is not black.
-        bad_bands: indices of the bands that the file marks as bad.
         bands: the selection to check for NaN, as `parse_bands` reads it; None: all but the bad.
-        fwhm: (B,) full widths of the bands at half maximum in nm.
         least_classes: that must have pixels; 0 or 1 for a scene that is joined with others.
         targets: continuous targets of the labelled pixels, which are then of one class.
     """

@@ -88,7 +88,8 @@ def fields_of(path: Path) -> dict[str, str]:
 
 def dark_frames(fields: Mapping[str, str]) -> int:
     """Return the number of lines at the end of a capture that its camera recorded in the dark."""
-    start, lines = (_whole(fields, name) for name in ("autodarkstartline", "lines"))
+    texts = [fields.get(name, "").strip() for name in ("autodarkstartline", "lines")]
+    start, lines = (int(text) if text.isdecimal() else 0 for text in texts)
     return lines - start if 0 < start < lines else 0
 
 

@@ -185,7 +185,7 @@ def test_split_maps_out_of_rule(mat, cube, labels):
     row, column = np.argwhere(labels == 2)[0]
     torn[row, column] = 5
     message = refused(mat(input=cube, TR=labels, TE=torn))
-    assert f"row {row}, column {column} is class 2 in the one and 5 in the other" in message
+    assert f"row {row}, column {column} is 2 in the one and 5 in the other" in message
 
 
 def test_a_test_map_that_may_count_from_0(mat, cube, labels):

@@ -131,7 +131,7 @@ def _dtype(fields: Mapping[str, str]) -> "np.dtype[np.generic]":
 
 
 def _known(fields: Mapping[str, str], name: str, known: Mapping[str, str], usual: str) -> str:
-    text = fields.get(name, usual).partition(";")[0].strip().lower()
+    text = fields.get(name, usual).partition(";")[0].strip().lower().removesuffix(".0")
     if text not in known:
         raise refusal("header-field-unknown", "", field=name, text=text, known=[*known])
     return known[text]

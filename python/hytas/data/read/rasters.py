@@ -99,7 +99,10 @@ def read(path: Path, driver: str, name: str) -> Contents:
     attributes = {key: fields[key] for key in (FACTOR,) if key in fields}
     unmarked = replace(unmarked, bands=bands, attributes=attributes)
     variable = with_nan(unmarked, nodata_values)
-    if has_alpha or has_mask:
+    if has_alpha:
+        behind = slice(len(indexes), len(indexes) + 1)
+        variable = masked(variable, lambda key: values((behind, *key[1:]))[0])
+    elif has_mask:
         with_mask = with_alpha if variable.is_colour else masked
         variable = with_mask(variable, partial(_mask, str(path), driver))
     if driver == "GTiff" and variable.shape[0] == 1 and len(pages := like_pages(path)) > 1:

@@ -189,7 +189,7 @@ def _class_colours(text: str) -> dict[int, tuple[int, int, int]]:
     return dict(enumerate(zip(levels[::3], levels[1::3], levels[2::3], strict=True)))
 
 
-def nodata_of(fields: Mapping[str, str], findings: list[Finding]) -> float | None:
+def ignored_value(fields: Mapping[str, str], findings: list[Finding]) -> float | None:
     """Return the no-data value, or None; a finding is added."""
     text = first_of(fields, "data ignore value")
     if text is None:

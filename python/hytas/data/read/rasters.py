@@ -86,7 +86,7 @@ def read(path: Path, driver: str, name: str) -> Contents:
             indexes = indexes[:-1] if OPACITY in of_opacity else indexes
         bands, findings = _band_facts(dataset, indexes, fields)
         class_names, colours = envi.classes_of(fields, findings)
-        nodata_of_header = envi.nodata_of(fields, findings)
+        nodata_of_header = envi.ignored_value(fields, findings)
         findings += [*_unused(dataset, fields), *of_opacity]
         colours = colours or _palette(dataset)
         names, units = _texts(dataset, "descriptions"), _texts(dataset, "units")

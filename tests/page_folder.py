@@ -39,7 +39,7 @@ def write_folder(folder: Path) -> None:
     _write_scenes(folder)
     _write_tables(folder)
     _write_images(folder)
-    for name in ("examples", "deploy", "docs"):
+    for name in ("examples", "deploy", "docs", "engine"):
         (folder / name).symlink_to(ROOT / name)
     (folder / "mine.py").write_text("\n".join(blocks("docs/extending.md", "python")[:3]))
     (folder / "small.toml").write_text(blocks("docs/research.md", "toml")[0])
@@ -94,8 +94,8 @@ def _write_scenes(folder: Path) -> None:
     for name, values, kind in (("new", labels, "uint8"), ("carbon", cube[..., 3], "float32")):
         with rasterio.open(folder / f"{name}.tif", "w", **profile | {"dtype": kind}) as file:
             file.write(values.astype(kind), 1)
-    for name in ("cube", "new", "scene"):
-        cube.tofile(folder / f"{name}.img")
+    for number, name in enumerate(("cube", "new", "scene")):
+        (cube + number).tofile(folder / f"{name}.img")
         (folder / f"{name}.hdr").write_text(
             f"ENVI\nsamples = {scene.width}\nlines = {scene.height}\nbands = {scene.bands}\n"
             "data type = 12\ninterleave = bip\nbyte order = 0\n"

@@ -1,4 +1,4 @@
-"""The pages: their commands have the options that they name, and the first ones run."""
+"""The pages: their commands have the options that they name; `test_pages.py` runs them."""
 
 import re
 import shlex
@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from commands import Run, run_copy
+from commands import Run
 from hytas.cli.main import hytas
 
 ROOT = Path(__file__).parents[1]
@@ -63,14 +63,6 @@ def test_commands_that_need_no_file_run(here: Run) -> None:
     for words in sorted(alone):
         done = here(*words)
         assert done.returncode == 0, (words, done.stderr)
-
-
-@pytest.mark.slow
-def test_the_first_commands_need_no_file(tmp_path: Path) -> None:
-    for words in commands_of(PAGES[0])[:2]:
-        done = run_copy(*words, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
-    assert (tmp_path / "map.png").exists()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -38,7 +38,7 @@ constexpr std::int64_t most_radius = 64;      // hytas.deploy.smoothing.MOST_RAD
 constexpr double least_temperature = 0.01;    // hytas.deploy.smoothing.LEAST_TEMPERATURE
 constexpr double least_probability = 1e-30;   // hytas.deploy.unknown.LEAST_NEAREST
 constexpr std::int64_t largest_table = 4096;  // hytas.deploy.rasters._LARGEST_TABLE
-constexpr std::array shares{
+constexpr std::array<double, 13> shares{
     0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5,
 };  // hytas.deploy.unknown.SHARES
 
@@ -58,8 +58,8 @@ constexpr std::array<std::string_view, 7> wavenumber_units{
 constexpr std::array<std::string_view, 6> no_units{
     "", "unknown", "index", "none", "1", "n/a",
 };  // hytas.data.interpret.wavelengths.NO_UNIT
-constexpr std::array safe_nm{200.0, 5500.0};  // hytas.data.interpret.wavelengths.UNITS
-constexpr std::array safe_um{0.2, 20.0};      // hytas.data.interpret.wavelengths.UNITS
-constexpr std::array safe_m{2e-7, 2e-5};      // hytas.data.interpret.wavelengths.UNITS
+constexpr std::array<double, 2> safe_nm{200.0, 5500.0};  // hytas.data.interpret.wavelengths.UNITS
+constexpr std::array<double, 2> safe_um{0.2, 20.0};      // hytas.data.interpret.wavelengths.UNITS
+constexpr std::array<double, 2> safe_m{2e-7, 2e-5};      // hytas.data.interpret.wavelengths.UNITS
 
 }  // namespace hytas::onboard

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "limits.hpp"
+#include "metadata.hpp"
 #include "values.hpp"
 
 namespace hytas::onboard {

@@ -20,7 +20,7 @@ from test_docs import PAGES, lines_of
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3000)]
 pytestmark += [pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")]  # of rasterio
 
-NOT_YET = ("board.md", "budget-and-time.md", "qgis.md", "research.md", "scenes.md", "trust.md")
+NOT_YET = ("board.md", "budget-and-time.md", "qgis.md", "research.md", "scenes.md")
 NOT_YET += ("your-scene.md",)
 """Pages whose commands have not all been seen to run here: they are not tested."""
 NOT_RUN = {

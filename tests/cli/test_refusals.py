@@ -60,7 +60,7 @@ def test_budgets(budget: str, words: list[str], refused_search: Callable[..., No
         (("--unlabelled", 10**20), ["unlabelled 1" + 20 * "0", "64 bits"]),
         (("--proxy", "dds"), ["dds", "dss"]),
         (("--space", "hytass"), ["hytass", "hytas"]),
-        (("--bands", "400-900nm"), ["--bands 400-900nm: ", "are not known; give numbers"]),
+        (("--bands", "400-900nm"), ["--bands 400-900nm: ", "unknown wavelengths: give numbers"]),
         (("--band-group", "41"), ["--band-group 41: must be odd and at most"]),
         (("--recipe", "mixin=1"), ["--recipe mixin", "did you mean 'mixup'"]),
         (("--epochs", "10", "--recipe", "steps=300"), ["epochs 10", "--recipe steps="]),

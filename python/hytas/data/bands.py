@@ -98,7 +98,8 @@ def parse_bands(
         if not 1 <= start <= stop <= count:
             raise refusal("bands-unreadable", "bands", text, part=part, count=count)
         kept.extend(range(start - 1, stop))
-    waves, ends = np.zeros(0) if wavelengths is None else wavelengths, "unknown wavelengths"
+    waves = np.zeros(0) if wavelengths is None else wavelengths
+    ends = "unknown wavelengths: give numbers of bands"
     if waves.size:
         ends = f"{waves.min():.1f} to {waves.max():.1f} nm"
     for part in in_nm:

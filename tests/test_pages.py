@@ -7,13 +7,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import onnxruntime
 import pytest
 
 import hytas
 from commands import command, run_copy
-from conftest import Once
 from page_folder import QUICK, write_folder
 from test_docs import PAGES, lines_of
 
@@ -74,7 +74,7 @@ SHORTER = {
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if page.name not in NOT_YET], ids=lambda page: page.name
 )
-def test_every_command_of_a_page_runs(page: Path, once: Once, tmp_path: Path) -> None:
+def test_every_command_of_a_page_runs(page: Path, once: Any, tmp_path: Path) -> None:
     folder = tmp_path / "page"
     shutil.copytree(once("pages", write_folder), folder, symlinks=True)
     write_program(tmp_path / "hytas")

@@ -116,11 +116,11 @@ def test_no_published_plan_is_ahead_on_the_published_tables() -> None:
         )
         for path in paths
     ]
-    assert len(tables) >= 7
+    assert len(tables) >= 13
 
     def mean_regret(plans: Sequence[Plan]) -> float:
         return fmean(ablation.row_of(plans, tables).regrets.values())
 
     ours = mean_regret([usual_plan])
-    assert ours < 0.5
+    assert ours < 1
     assert ours < min(map(mean_regret, ablation.PLANS.values()))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -52,8 +53,37 @@ def read_zarr(path: Path) -> Contents:
         for metadata in path.rglob(name):
             if b'"pickle"' in metadata.read_bytes():  # numcodecs would run what is stored
                 raise InputError(metadata, rule="names the codec pickle, whose values are code")
-    groups = xarray.open_groups(path, engine="zarr", **_AS_STORED)
+    try:
+        groups = xarray.open_groups(path, engine="zarr", **_AS_STORED)
+    except (KeyError, ValueError, OSError):  # an array alone, or arrays without names of dimensions
+        return _plain_zarr(path)
     return _contents(path, "Zarr", groups)
+
+
+def _plain_zarr(path: Path) -> Contents:
+    """Describe a Zarr store that is not of xarray: an array, or a group of arrays."""
+    import zarr
+
+    root = zarr.open(path, mode="r")
+    items = [(path.stem, root)] if isinstance(root, zarr.Array) else root.members(max_depth=None)
+    variables = [
+        Variable.of_type(
+            name,
+            tuple(map(int, item.shape)),
+            np.dtype(item.dtype),
+            partial(_part, item),
+            nodata=fill_value(dict(item.attrs)),
+            block=tuple(map(int, item.chunks)),
+            attributes=_plain(item.attrs),
+        )
+        for name, item in items
+        if isinstance(item, zarr.Array)
+    ]
+    return Contents(path, "Zarr", tuple(variables), attributes=_plain(root.attrs))
+
+
+def _part(item: Any, key: Key) -> Array:
+    return np.asarray(item[key])
 
 
 def fill_value(attributes: Mapping[str, Any]) -> float | None:

@@ -356,10 +356,12 @@ def _band_facts(
     waves, unit = listed("wavelength", "wavelengths"), envi.first_of(fields, "wavelength units")
     if waves is None and "wavelength" not in fields:  # GDAL gives its items to each band, too
         waves, unit = _listed(dataset, items)
-    fwhm = listed("fwhm") or band_items(items, "fwhm", "fwhm_um")
+    widths, unit_of_widths = listed("fwhm") or band_items(items, "fwhm"), None
+    if widths is None and (widths := band_items(items, "fwhm_um")) is not None:
+        unit_of_widths = "um"
     flags = listed("bbl", "bad band multiplier", "bad bands list")
     flags = flags or band_items(items, "bbl", "good", "bad_band_multiplier")
-    return wavelength_facts(len(indexes), waves, unit, fwhm, flags=flags)
+    return wavelength_facts(len(indexes), waves, unit, widths, unit_of_widths, flags)
 
 
 def _unused(dataset: Any, fields: Mapping[str, str]) -> Iterator[Finding]:

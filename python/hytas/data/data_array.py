@@ -16,7 +16,6 @@ import numpy as np
 
 from hytas.data.cube import FileCube, cube_in
 from hytas.data.interpret.axes import BAND, COLUMN, ROW, role_of
-from hytas.data.interpret.wavelengths import in_descriptions, nanometres
 from hytas.data.read.netcdf import array_grid, grid_mapping
 from hytas.data.record import BandFacts, Contents, Variable, attribute_value
 from hytas.errors import InputError
@@ -82,23 +81,12 @@ def cube_of(array: Any, argument: str = "cube") -> ArrayCube:
     cube = array.isel({dim: 0 for dim in array.dims if dim not in axes}).transpose(*axes)
     names, grid = (ROW, COLUMN, str(axes[2])), array_grid(cube, *axes[:2])
     variable = _variable("cube", cube, names, nodata=nodata_of(array), grid=grid)
-    lists = [_variable(*each) for each in cube.coords.items() if each[1].dims == (axes[2],)]
-    lists += _described(array, axes[2])
+    planes = ((), (axes[2],), axes[:2])
+    further = tuple(_variable(*each) for each in cube.coords.items() if each[1].dims in planes)
     path = Path(str(array.name or "scene"))
-    contents = Contents(path, "DataArray", (variable,), further=tuple(lists))
+    contents = Contents(path, "DataArray", (variable,), further=further)
     own = cube_in(contents, variable, argument)
     return ArrayCube(**{one.name: getattr(own, one.name) for one in fields(own)}, array=cube)
-
-
-def _described(array: Any, band: Any) -> list[Variable]:
-    """Return the wavelengths in descriptions of bands, where rioxarray keeps those of a GeoTIFF."""
-    texts = array.attrs.get("long_name")
-    if not isinstance(texts, tuple | list) or len(texts) != array.sizes[band]:
-        return []
-    named, unit = in_descriptions([str(text) for text in texts])
-    values, _ = nanometres(named or [], unit)
-    facts = {"dims": (str(band),), "attributes": {"units": "nm"}}
-    return [] if values is None else [Variable.of_array("wavelength", values, **facts)]
 
 
 def _variable(name: Any, array: Any, dims: Sequence[str] = (), **facts: Any) -> Variable:

@@ -4,6 +4,7 @@ Readers make records. Whatever comes after a record does not ask for the file's 
 """
 
 import errno
+import json
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -286,6 +287,16 @@ class Contents(Noted):
         return variable
 
 
+def turned(variable: Variable) -> Variable:
+    """Return an array with its axes in the opposite order."""
+
+    def values(key: Key) -> Array:
+        return variable.read(key[::-1]).transpose()
+
+    shape, block = variable.shape[::-1], variable.block[::-1]
+    return replace(variable, shape=shape, read=values, dims=variable.dims[::-1], block=block)
+
+
 def kind_of(dtype: np.dtype[Any]) -> str:
     """Return the `Variable.kind` of a numpy type."""
     return {"b": "number", "i": "number", "u": "number", "f": "number", "c": "complex"}.get(
@@ -305,8 +316,10 @@ def number(variable: Variable | None) -> Floats | None:
 def attribute_value(value: Any) -> Any:
     """Return an attribute as a text, several with commas between them, or as an array of numbers.
 
-    None for anything else.
+    A mapping is returned as JSON; None for anything else.
     """
+    if isinstance(value, Mapping):
+        return json.dumps(value, default=str)
     array = np.asarray(value)
     if array.dtype.kind in "biuf":
         return array

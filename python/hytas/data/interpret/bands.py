@@ -14,7 +14,10 @@ from hytas.data.limits import MOST_WAVELENGTHS
 from hytas.data.record import BandFacts, Contents, Variable, text_of
 
 _WAVES, _WIDTHS = ("wavelengths", "wavelength"), ("fwhm", "bandwidths", "bandwidth")
-_STANDARD = ("radiation_wavelength", "sensor_band_central_radiation_wavelength")
+_STANDARD = (
+    *("radiation_wavelength", "sensor_band_central_radiation_wavelength"),
+    "sensor_band_central_radiation_wavenumber",
+)
 """Names of the CF conventions; the variable may have any."""
 _GOOD = ("good_wavelengths", "good_bands", "bbl")
 _BAD = ("bad_bands", "badbands", "bad_band_list", "water_bands", "noisy_bands")
@@ -57,6 +60,9 @@ def band_facts(
         return None, None
 
     waves = values(_is_wave, *_WAVES)
+    if waves[0] is None:
+        texts = values(lambda each: each.kind == "text", "long_name")[0]
+        waves = wavelengths.in_descriptions([] if texts is None else [str(text) for text in texts])
     facts, findings = wavelengths.wavelength_facts(
         bands,
         *waves,

@@ -8,11 +8,12 @@ import numpy as np
 
 from hytas.data.findings import Finding, note
 from hytas.data.grid import Grid, Transform, crs_of
+from hytas.data.interpret.axes import COLUMN, ROW, role_of
 from hytas.data.location import Location
-from hytas.data.record import Contents, Variable, numbers_of, text_of
+from hytas.data.record import Contents, Variable, numbers_of, text_of, turned
 
-_CODES = ("proj:code", "proj:epsg", "proj:wkt2")
-"""Attributes of STAC, EOPF and GeoZarr that name a coordinate system."""
+_CODES = ("proj:code", "proj:epsg", "proj:wkt2", "proj:projjson", "epsg", "crs")
+"""Attributes of STAC, EOPF, GeoZarr, stackstac and xarray that name a coordinate system."""
 _TRANSFORMS = ("proj:transform", "spatial:transform")
 _LATITUDE = re.compile(r"(lat|lats|latitude|latitudes)$", re.IGNORECASE)
 _LONGITUDE = re.compile(r"(lon|lons|long|longitude|longitudes)$", re.IGNORECASE)
@@ -34,7 +35,7 @@ class PlacedCube(NamedTuple):
         return self.variable.shape[self.order[0]], self.variable.shape[self.order[1]]
 
     def attribute(self, *names: str) -> tuple[str, Any] | None:
-        """Return an attribute of the array, of its group or of the file."""
+        """Return an attribute of the array, of its group or of the file, or a single value."""
         group = self.variable.name.rpartition("/")[0]
         for name in names:
             for where, key in (
@@ -44,13 +45,17 @@ class PlacedCube(NamedTuple):
             ):
                 if key in where:
                     return name, where[key]
+            single = self.contents.find(name)
+            if single is not None and single.shape == () and single.kind in ("number", "text"):
+                return name, single.values()
         return None
 
     def coordinates(self, standard: str, unit: str, name: re.Pattern[str]) -> list[Variable]:
         """Return the arrays of latitudes or longitudes of each pixel."""
+        there = (*self.contents.variables, *self.contents.further)
         return [
             each
-            for each in (*self.contents.variables, *self.contents.further)
+            for each in map(_upright, there)
             if each.shape == self.size
             and each.kind == "number"
             and (
@@ -62,6 +67,11 @@ class PlacedCube(NamedTuple):
 
 
 _Place = tuple[Grid, Finding]
+
+
+def _upright(variable: Variable) -> Variable:
+    """Return an array (rows, columns), if its names say that it is (columns, rows)."""
+    return turned(variable) if [*map(role_of, variable.dims)] == [COLUMN, ROW] else variable
 
 
 def _by_attributes(own: PlacedCube) -> _Place | None:
@@ -84,7 +94,9 @@ def _by_latitudes(own: PlacedCube) -> _Place | None:
     """Return the location of each pixel by arrays of latitudes and longitudes."""
     north = own.coordinates("latitude", "degrees_north", _LATITUDE)
     east = own.coordinates("longitude", "degrees_east", _LONGITUDE)
-    if own.variable.grid is not None or len(north) != 1 or len(east) != 1:
+    before = own.variable.grid
+    is_known = before is not None and (before.crs or before.location) is not None
+    if len(north) != 1 or len(east) != 1 or is_known:
         return None
     grid = Grid(None, None, *own.size, Location(north[0], east[0]))
     return grid, note("place-found", names=[north[0].name, east[0].name])

@@ -19,7 +19,7 @@ MOST_MIXED = 0.05
 """Share of bands that may lie on the other side of the band before: AVIRIS has three of 224."""
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _DESCRIPTION = re.compile(
-    rf"({_NUMBER.pattern})\s*(nanomet(?:er|re)s?|micromet(?:er|re)s?|microns?|nm|[uµμ]m)\b",
+    rf"({_NUMBER.pattern})[\s_]*(nanomet(?:er|re)s?|micromet(?:er|re)s?|microns?|nm|[uµμ]m)\b",
     re.IGNORECASE,
 )
 _BARE = re.compile(rf"\s*(X|WL_?|Band[ _-]?)?({_NUMBER.pattern})\s*", re.IGNORECASE)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from hytas.data.findings import refusal
 from hytas.data.limits import printable
 from hytas.data.read import netcdf
-from hytas.data.record import UNSCALED, Contents, Key, Variable, attribute_value, kind_of
+from hytas.data.record import UNSCALED, Contents, Key, Variable, attribute_value, kind_of, turned
 from hytas.types import Array
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
@@ -46,8 +45,8 @@ def read_matlab(path: Path) -> Contents:
 
     with h5py.File(path, "r") as file:
         variables = [_variable(path, name, item) for name, item in _datasets(file).items()]
-    turned = (each if "MATLAB_class" in each.attributes else _turned(each) for each in variables)
-    return Contents(path, "MATLAB v7.3", tuple(turned))
+    upright = (each if "MATLAB_class" in each.attributes else turned(each) for each in variables)
+    return Contents(path, "MATLAB v7.3", tuple(upright))
 
 
 def _datasets(file: Any) -> dict[str, Any]:
@@ -99,15 +98,7 @@ def _variable(path: Path, name: str, item: Any) -> Variable:
         block=tuple(map(int, item.chunks or ())),
         attributes=attributes,
     )
-    return _turned(variable) if "MATLAB_class" in attributes else variable
-
-
-def _turned(variable: Variable) -> Variable:
-    def values(key: Key) -> Array:
-        return variable.read(key[::-1]).transpose()
-
-    shape, block = variable.shape[::-1], variable.block[::-1]
-    return replace(variable, shape=shape, read=values, dims=(), block=block)
+    return turned(variable) if "MATLAB_class" in attributes else variable
 
 
 def _values(path: Path, name: str, key: Key) -> Array:

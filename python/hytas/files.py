@@ -10,6 +10,7 @@ import json
 import lzma
 import os
 import unicodedata
+import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -60,7 +61,18 @@ def move(file: Path, path: Path) -> None:
         os.close(handle)
 
 
-PACKED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+def _open_zip(path: Path, mode: str, **how: Any) -> IO[str]:
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+        return io.TextIOWrapper(archive.open(names[0]), **how)
+
+
+PACKED: dict[str, Any] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+    ".zip": _open_zip,
+}
 """How a compressed file is opened, by its suffix, as pandas does."""
 
 

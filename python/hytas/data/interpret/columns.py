@@ -8,7 +8,14 @@ import numpy as np
 
 from hytas.data.findings import Finding, note, refusal, warning
 from hytas.data.interpret.axes import BAND, role_of
-from hytas.data.interpret.wavelengths import BY_NAME, UNITS, are_counted, nanometres, plain_unit
+from hytas.data.interpret.wavelengths import (
+    BY_NAME,
+    UNITS,
+    are_counted,
+    nanometres,
+    plain_unit,
+    unit_of,
+)
 from hytas.errors import InputError
 from hytas.types import Floats
 
@@ -20,15 +27,15 @@ _NUMBERED = re.compile(
 )
 """Stem, number, unit and ending, such as those of X450.5, 899 cm-1 and scan.452_ref."""
 _OF_MATLAB = re.compile(r"^(x\d+)_(\d+)$")
-_SIGNS = {"-": "", "x.": "x"}
-"""Stem of negative numbers -> that of the others; R writes X.5 for -5."""
+_SIGN = re.compile(r"(.*?)[_ ]*(?:[-\N{MINUS SIGN}]|(?<=^x)\.)")
+"""Stem of negative numbers: that of the others and a sign; R writes X.5 for -5."""
 _WAVES = ("", "x", "wl")
 """Stems of names that are wavelengths in any unit."""
 _OF_SAMPLES = re.compile(
-    r"lat(itude)?|lon(g|gitude)?|lng|easting|northing|elevation|altitude|(date|time)(stamp|_?utc)?"
-    r"|datetime|year|month|day|doy|hour"
+    r"(?<![a-z])(lat(itude)?|lon(g|gitude)?|lng|easting|northing|elevation|altitude|gps|utm|utc"
+    r"|(date|time)(stamp)?|datetime|year|month|day|doy|hour)(?![a-z])"
 )
-"""Names of columns that say where and when a sample was taken, in lower case."""
+"""Words in names of columns that say where and when a sample was taken, in lower case."""
 _WAVENUMBERS = (400.0, 4500.0)
 """Numbers in this range may be 1/cm of the middle infrared, where no unit is named."""
 _SILICON = 1100.0
@@ -68,11 +75,15 @@ def numbered_kinds(names: Iterable[str]) -> list[Numbered]:
         match = _NUMBERED.fullmatch(_OF_MATLAB.sub(r"\1.\2", name))
         if match is not None:
             stem, ending = match[1].lower().strip("_ "), (match[4] or "").lower()
-            kind = kinds.setdefault((stem, plain_unit(match[3] or ""), ending), {})
+            unit = plain_unit(match[3] or "")
+            named = unit_of(stem)
+            unit = stem if not unit and named is not None and named.inverse else unit
+            kind = kinds.setdefault((stem, unit, ending), {})
             kind[name] = float(match[2].replace(",", "."))
-    for stem, unit, ending in [key for key in kinds if key[0] in _SIGNS]:
-        positive = _SIGNS[stem], unit, ending
-        if positive in kinds:
+    for stem, unit, ending in [*kinds]:
+        signed = _SIGN.fullmatch(stem)
+        positive = ("" if signed is None else signed[1], unit, ending)
+        if signed is not None and positive in kinds:
             negative = kinds.pop((stem, unit, ending))
             both = {name: -number for name, number in negative.items()} | kinds[positive]
             kinds[positive] = {name: both[name] for name in names if name in both}
@@ -150,7 +161,7 @@ def _with_wavelengths(kind: Numbered) -> TableBands:
 
 def is_of_sample(name: str) -> bool:
     """Return whether a name says where or when a sample was taken."""
-    return _OF_SAMPLES.fullmatch(name.strip().lower()) is not None
+    return _OF_SAMPLES.search(name.lower()) is not None
 
 
 def numeric_of(frame: Any, names: Iterable[str]) -> list[str]:
@@ -181,7 +192,7 @@ def upright(frame: Any) -> tuple[Any, list[Finding]]:
     if not ((steps > 0).all() or (steps < 0).all()) or waves.isna().sum() > len(steps):
         return frame, []
     unit = re.search(r"[(\[]([^)\]]+)[)\]]", str(name))
-    ending = f" {unit[1]}" if unit else ""
+    ending = f" {unit[1]}" if unit else f" {name}" if unit_of(str(name)) else ""
     turned = frame[samples].T.reset_index(drop=True)
     turned.columns = [
         str(text).strip() if number != number else f"{number:.10g}{ending}"

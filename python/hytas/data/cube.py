@@ -233,7 +233,6 @@ def cube_in(
             is_mask = is_opacity(variable)
         variable = without_alpha(variable) if is_mask else variable
         findings.append(OPACITY if is_mask else OPACITY_IS_A_BAND)
-    findings += not_storable(variable.nodata, variable.dtype)
     lengths = list_lengths(contents, variable)
     roles = find_axes(variable, given=axes, bands=bands, wavelengths=lengths, maps=maps)
     variable, of_place = with_place(contents, variable, roles.order)
@@ -244,10 +243,12 @@ def cube_in(
     if len(cubes_in(contents)) > 1:
         findings.append(note("cube-chosen", variable=str(variable)))
     cube = FileCube(contents, variable, roles, facts, tuple(findings), argument)
+    nodata, of_nodata = variable.nodata, not_storable(variable.nodata, variable.dtype)
     if (factor := numbers_of(variable.attributes, FACTOR, 1)) is not None:
-        nodata, of_nodata = declared(variable.nodata, factor[0], variable.dtype, cube.sampled)
-        changed = replace(variable, nodata=nodata)
-        cube = replace(cube, variable=changed, findings=(*cube.findings, *of_nodata))
+        nodata, of_scale = declared(nodata, factor[0], variable.dtype, cube.sampled)
+        of_nodata = of_scale or of_nodata
+    findings = [*cube.findings, *of_nodata]
+    cube = replace(cube, variable=replace(variable, nodata=nodata), findings=tuple(findings))
     if cube.shape[2] < 2 or 0 in cube.shape:
         key = {} if roles.is_settled else {"key": "axes"}
         raise refusal("cube-too-small", argument, contents.path, shape=by(cube.shape), **key)

@@ -11,7 +11,7 @@ from hytas.data.cube import FileCube, cube_in, find_cube
 from hytas.data.data_array import cube_of, is_data_array
 from hytas.data.datasets import SCENES, locate
 from hytas.data.findings import refusal, warning
-from hytas.data.interpret.axes import cube_axes
+from hytas.data.interpret.axes import cube_axes, map_axes
 from hytas.data.labels.align import is_placed
 from hytas.data.labels.find import map_shapes
 from hytas.data.labels.formats import are_shapes
@@ -27,7 +27,7 @@ from hytas.data.labels.values import values_in
 from hytas.data.limits import by
 from hytas.data.options import OF_SCENES, OF_TABLES, SceneOptions
 from hytas.data.read.table import open_file
-from hytas.data.record import Contents
+from hytas.data.record import Contents, Variable
 from hytas.data.scene import Scene, numbered, scene_from_arrays, unmasked
 from hytas.data.spectra.load import load_spectra
 from hytas.data.synthetic import synthetic_scene
@@ -51,13 +51,9 @@ def load_scene(data: Any, labels: Any = None, **options: Any) -> Scene:
         InputError: the input is not a scene; the message is one line.
     """
     given = SceneOptions.of(**options)
-    if isinstance(labels, np.ndarray):
-        from xarray import DataArray
-
-        if labels.ndim != 2 and not (given.task == "values" and labels.ndim == 3):
-            shape = by(labels.shape)
-            raise InputError("labels", rule=f"an array of {shape} given: must have two axes (H, W)")
-        labels = DataArray(unmasked("labels", labels), dims=("y", "x", "band")[: labels.ndim])
+    if isinstance(labels, list | tuple):
+        labels = [_as_data_array(each, given.task) for each in labels]
+    labels = _as_data_array(labels, given.task)
     if given.task == "values" and given.label_column is not None and not given.target_column:
         given = replace(given, target_column=(given.label_column,), label_column=None)
     is_by_name = isinstance(data, str | Path) and str(data) in ("synthetic", *SCENES)
@@ -76,6 +72,18 @@ def load_scene(data: Any, labels: Any = None, **options: Any) -> Scene:
             raise InputError("labels", rule="missing; a DataArray holds a cube alone")
     given.refuse(("data_dir",), f"is only for the scenes {', '.join(SCENES)}, not {what}")
     return _asked(_read(data, _label_files(labels), given), given.task)
+
+
+def _as_data_array(labels: Any, task: str) -> Any:
+    """Return an array of labels as a `DataArray`; anything else as it is."""
+    if not isinstance(labels, np.ndarray):
+        return labels
+    from xarray import DataArray
+
+    if labels.ndim != 2 and not (task == "values" and labels.ndim == 3):
+        rule = f"an array of {by(labels.shape)} given: must have two axes (H, W)"
+        raise InputError("labels", rule=rule)
+    return DataArray(unmasked("labels", labels), dims=("y", "x", "band")[: labels.ndim])
 
 
 MOST_NUMBERS, FEW_NUMBERS = 50, 5
@@ -185,11 +193,15 @@ def _without_dark_frames(contents: Contents, cube: FileCube) -> Contents:
     whole = (height + cube.variable.left_out, width)
     if whole[0] == height:
         return contents
-    variables = tuple(
-        replace(each, shape=(height, width)) if each.shape == whole else each
-        for each in contents.variables
-    )
-    return replace(contents, variables=variables)
+
+    def cut(each: Variable) -> Variable:
+        axes = map_axes(each)
+        if axes is None or (each.shape[axes[0]], each.shape[axes[1]]) != whole:
+            return each
+        shape = [height if axis == axes[0] else size for axis, size in enumerate(each.shape)]
+        return replace(each, shape=tuple(shape))
+
+    return replace(contents, variables=tuple(map(cut, contents.variables)))
 
 
 def _scene_of(

@@ -11,6 +11,7 @@ from hytas.data.grid import Grid
 from hytas.data.interpret.axes import are_axes_of, map_axes
 from hytas.data.labels.align import is_placed
 from hytas.data.labels.colours import BLACK, coloured_by
+from hytas.data.labels.names import is_no_class
 from hytas.data.limits import by, listed
 from hytas.data.options import SceneOptions
 from hytas.data.record import Contents, Variable, load, numbers_of, require_number, text_of
@@ -194,12 +195,14 @@ def _flags(variable: Variable) -> dict[int, str]:
 def listed_names(contents: Contents, labels: Sequence[int]) -> dict[int, str]:
     """Return the names of classes from a list of texts next to the map, such as `class_names`.
 
-    The list has a name for each label, or for each number from 0 to the largest label.
+    The list has a name for each label, or for each number from 0 to the largest label; or for
+    each from 0, of which some are not there.
     """
     for each in contents.variables:
         if each.last_name in _NAMES and each.kind == "text" and len(each.shape) == 1:
             names = [str(name).strip() for name in load(each, contents, "labels")]
-            for numbers in (labels, range(max(labels, default=0) + 1)):
+            from_0 = range(len(names) if names and is_no_class(names[0]) else 0)
+            for numbers in (labels, range(max(labels, default=0) + 1), from_0):
                 if len(names) == len(numbers):
                     return dict(zip(numbers, names, strict=True))
     return {}

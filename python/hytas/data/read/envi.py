@@ -88,8 +88,9 @@ def fields_of(path: Path) -> dict[str, str]:
 
 def dark_frames(fields: Mapping[str, str]) -> int:
     """Return the number of lines at the end of a capture that its camera recorded in the dark."""
-    texts = [fields.get(name, "").strip() for name in ("autodarkstartline", "lines")]
-    start, lines = (int(text) if text.isdecimal() else 0 for text in texts)
+    texts = [fields.get(name, "") for name in ("autodarkstartline", "lines")]
+    numbers = (re.fullmatch(r"\s*(\d{1,15})(\.0*)?\s*", text) for text in texts)
+    start, lines = (0 if number is None else int(number[1]) for number in numbers)
     return lines - start if 0 < start < lines else 0
 
 

@@ -4,7 +4,9 @@ import ast
 import json
 import pickle
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from string import Formatter
 
 import pytest
 
@@ -24,27 +26,46 @@ from hytas.errors import InputError
 PACKAGE = Path(hytas.__file__).parent
 
 
-def used() -> dict[str, set[str] | None]:
-    """The codes in the source, and their facts; None where they are not literal."""
-    codes: dict[str, set[str] | None] = {}
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
-                continue
-            if node.value in messages():
-                codes.setdefault(node.value, None)
-    return codes
+TREES = [ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")]
+
+
+def texts_in(tree: ast.AST) -> set[str]:
+    """The literal texts of a source, such as keys of mappings of facts."""
+    nodes = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return {value for value in nodes if isinstance(value, str)}
+
+
+def findings_of(tree: ast.AST) -> Iterator[tuple[str, set[str], bool]]:
+    """Yield the code and the facts of each finding, and whether a mapping holds further facts."""
+    for node in ast.walk(tree):
+        name = getattr(getattr(node, "func", None), "id", None)
+        if name in ("note", "warning", "refusal") and isinstance(node.args[0], ast.Constant):
+            given = {keyword.arg for keyword in node.keywords}
+            yield node.args[0].value, given - {None}, None in given
+
+
+def facts_in(code: str, *parts: str) -> set[str]:
+    texts = [messages()[code].get(part, "") for part in parts]
+    return {name for text in texts for _, name, _, _ in Formatter().parse(text) if name}
 
 
 def test_each_message_is_used() -> None:
-    assert {*messages()} - {*used()} == set()
+    assert {*messages()} - set().union(*map(texts_in, TREES)) == set()
 
 
-def test_each_code_has_a_message() -> None:
-    for path in PACKAGE.rglob("*.py"):
-        text = path.read_text(encoding="utf-8")
-        for name, code in re.findall(r"\b(note|warning|refusal)\(\s*\"([a-z0-9-]+)\"", text):
-            assert code in messages(), (path, name)
+def test_each_finding_has_the_facts_of_its_message() -> None:
+    given: dict[str, set[str]] = {}
+    for tree in TREES:
+        texts = texts_in(tree)
+        for code in texts & {*messages()}:
+            given.setdefault(code, set()).update(texts)
+        for code, facts, has_more in findings_of(tree):
+            others = {"where", "argument", "value"}
+            assert facts - others <= facts_in(code, "rule", "hint"), code
+            assert has_more or facts_in(code, "rule") <= facts, code
+            given[code] |= facts
+    for code, facts in given.items():  # a hint may go without its facts, but not always
+        assert facts_in(code, "hint") <= facts, code
 
 
 @pytest.mark.parametrize("code", messages())

@@ -10,9 +10,12 @@ import pandas as pd
 import pytest
 import rasterio
 import xarray as xr
+import zarr
 from rasterio import Affine
+from rasterio.crs import CRS
 
 from hytas.data import load_scene, open_cube
+from hytas.data.data_array import cube_of
 
 HEIGHT, WIDTH, BANDS = 12, 15, 10
 WAVES = np.linspace(503, 953, BANDS)
@@ -66,6 +69,12 @@ def along(name: str) -> Callable[[Path], None]:
     return lambda path: xr.Dataset({"refl": cube}, {"cw": waves}).to_netcdf(path)
 
 
+def plain_zarr(path: Path) -> None:
+    group = zarr.open_group(path, mode="w")
+    group.create_array("cube", data=CUBE)
+    group.create_array("wavelengths", data=WAVES)
+
+
 SCENES: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "wavelengths of each band in the ENVI domain": (
         "a.tif",
@@ -79,6 +88,14 @@ SCENES: dict[str, tuple[str, Callable[[Path], Any]]] = {
         ),
     ),
     "Band_503": ("a.tif", lambda path: tiff(path, [f"Band_{wave:.0f}" for wave in WAVES])),
+    "Band_503_nm": ("a.tif", lambda path: tiff(path, [f"Band_{wave:.0f}_nm" for wave in WAVES])),
+    "names along the bands": (
+        "a.nc",
+        lambda path: xr.DataArray(
+            CUBE, {"band": [f"Band_{wave:.0f}" for wave in WAVES]}, ("y", "x", "band"), "refl"
+        ).to_netcdf(path),
+    ),
+    "arrays without names of dimensions": ("a.zarr", plain_zarr),
     "radiation_wavelength": ("a.nc", along("radiation_wavelength")),
     "sensor band": ("a.nc", along("sensor_band_central_radiation_wavelength")),
 }
@@ -99,13 +116,28 @@ def test_numbers_of_bands_are_no_wavelengths(tmp_path: Path) -> None:
         assert load_scene(tmp_path / "a.tif", LABELS).wavelengths is None
 
 
+def test_widths_that_gdal_keeps_have_their_own_unit(tmp_path: Path) -> None:
+    path = tmp_path / "a.tif"
+    tiff(path, [f"{wave:.0f} nm" for wave in WAVES])
+    with rasterio.open(path, "r+") as file:
+        for band in range(1, BANDS + 1):
+            file.update_tags(band, ns="IMAGERY", FWHM_UM="0.006")
+    fwhm = load_scene(path, LABELS).fwhm
+    assert fwhm is not None
+    assert fwhm == pytest.approx(6)
+
+
 def test_lines_of_the_dark_and_of_no_data_are_left_out(tmp_path: Path) -> None:
     dark_below(tmp_path / "dark.img")
-    scene = load_scene(tmp_path / "dark.img", LABELS)
-    assert scene.valid.shape == (HEIGHT, WIDTH)
+    labels = np.pad(LABELS, ((0, 4), (0, 0))).astype(np.int16)
+    envi(tmp_path / "labels.img", labels[..., None], "")
+    for given in (LABELS, labels, tmp_path / "labels.img"):
+        scene = load_scene(tmp_path / "dark.img", given)
+        assert scene.valid.shape == (HEIGHT, WIDTH)
     without_data(tmp_path / "empty.img")
     scene = load_scene(tmp_path / "empty.img", LABELS)
     assert scene.valid.sum() == (HEIGHT - 2) * WIDTH
+    assert "not-used" not in scene.codes
 
 
 def test_places_of_two_dimensional_latitudes(tmp_path: Path) -> None:
@@ -113,10 +145,14 @@ def test_places_of_two_dimensional_latitudes(tmp_path: Path) -> None:
     xr.Dataset({"refl": (("y", "x", "band"), CUBE)}, coordinates).to_netcdf(tmp_path / "a.nc")
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.update({"cube": CUBE, "Latitude": NORTH, "Longitude": EAST})
-    for name in ("a.nc", "a.h5"):
-        grid = open_cube(tmp_path / name).grid
-        assert grid is not None
+    numbered = {**coordinates, "y": range(HEIGHT), "x": range(WIDTH)}
+    array = xr.DataArray(CUBE, numbered, ("y", "x", "band"))
+    turned = array.transpose("x", "y", "band", transpose_coords=True).drop_vars(["x", "y"])
+    turned.to_dataset(name="refl").to_netcdf(tmp_path / "turned.nc")
+    grids = [open_cube(tmp_path / name).grid for name in ("a.nc", "a.h5", "turned.nc")]
+    for grid in (*grids, cube_of(array).grid):
         assert grid.location is not None
+        assert np.array_equal(grid.location.read()[1], NORTH)
 
 
 PLACE = [30.0, 0, 4e5, 0, -30.0, 5.8e6]
@@ -127,6 +163,7 @@ PLACE = [30.0, 0, 4e5, 0, -30.0, 5.8e6]
     [
         ({"proj:epsg": 32633}, {}, True),
         ({}, {"proj:epsg": 32633}, True),
+        ({}, {"proj:projjson": CRS.from_epsg(32633).to_dict(projjson=True)}, True),
         (
             {},
             {"proj:code": "EPSG:32633", "spatial:transform": PLACE},
@@ -160,6 +197,8 @@ def table(path: Path, columns: Iterable[str], **further: Any) -> Path:
     ("columns", "ends", "codes"),
     [
         ([f"{shift:g}" for shift in range(-50, 200, 5)], None, ()),
+        ([f"shift_{shift:g}" for shift in range(-50, 200, 5)], None, ()),
+        ([f"wavenumber_{wave:.2f}" for wave in (899, 1400, 1802)], (11123.5, 5549.4), ()),
         ([f"scan.{wave}_ref" for wave in range(452, 852, 10)], (452, 842), ()),
         ([f"{wave:.2f} cm-1" for wave in np.linspace(899, 1802, 60)], (11123.5, 5549.4), ()),
         (
@@ -184,6 +223,7 @@ def test_columns_of_tables(
 
 
 def test_metadata_are_no_bands(tmp_path: Path) -> None:
-    places = {"Time": range(40), "Long": np.linspace(10, 11, 40), "Lat": np.linspace(50, 51, 40)}
-    path = table(tmp_path / "t.csv", [f"refl{band}" for band in range(1, 31)], **places)
-    assert load_scene(path, label_column="label").bands == 30
+    places = {"Time": range(40), "GPS_long": np.linspace(10, 11, 40), "Lat": np.linspace(5, 6, 40)}
+    for bands in ([f"refl{band}" for band in range(1, 31)], ["blue", "green", "red", "nir"]):
+        path = table(tmp_path / "t.csv.zip", bands, **places)
+        assert load_scene(path, label_column="label").bands == len(bands)

@@ -57,7 +57,10 @@ def read_zarr(path: Path) -> Contents:
         groups = xarray.open_groups(path, engine="zarr", **_AS_STORED)
     except (KeyError, ValueError, OSError):  # an array alone, or arrays without names of dimensions
         return _plain_zarr(path)
-    return _contents(path, "Zarr", groups)
+    contents = _contents(path, "Zarr", groups)
+    # A store lists its arrays in any order, each time another one.
+    in_order = sorted(contents.variables, key=lambda each: each.name)
+    return replace(contents, variables=tuple(in_order))
 
 
 def _plain_zarr(path: Path) -> Contents:
@@ -76,7 +79,7 @@ def _plain_zarr(path: Path) -> Contents:
             block=tuple(map(int, item.chunks)),
             attributes=_plain(item.attrs),
         )
-        for name, item in items
+        for name, item in sorted(items, key=lambda each: each[0])
         if isinstance(item, zarr.Array)
     ]
     return Contents(path, "Zarr", tuple(variables), attributes=_plain(root.attrs))

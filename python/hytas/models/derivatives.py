@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,12 +76,14 @@ def derivatives_within_chance(
         values = spectra @ matrix.T if order else spectra
         taken.append((values, matrix))
         lost.append(losses(values[drawn], index, splits) if splits else np.zeros(1))
+    return list(compress(taken, within_chance(lost)))
+
+
+def within_chance(lost: Sequence[Floats]) -> list[bool]:
+    """Return which losses (n,) of held-out samples are within `CHANCE` of the least mean."""
     least = min(lost, key=lambda each: float(each.mean()))
-    return [
-        each
-        for each, own in zip(taken, lost, strict=True)
-        if (own - least).mean() <= CHANCE * (own - least).std() / len(own) ** 0.5
-    ]
+    leads = [each - least for each in lost]
+    return [bool(lead.mean() <= CHANCE * lead.std() / len(lead) ** 0.5) for lead in leads]
 
 
 def some_places(count: int) -> NDArray[np.int64]:

@@ -2,14 +2,16 @@
 
 Ridge regression and partial least squares are one matrix from the bands of a pixel to the targets.
 Kernel ridge regression has one hidden layer of Gaussian units. With few samples one of them is
-often the best model there is, so they race next to every network, and join its mean. How spectra
-are prepared before (standard normal variate, derivatives by Savitzky and Golay) is chosen with the
-strength of the fit by inner folds, which keep groups whole. A derivative is linear, so it becomes
-part of the matrix, and only the standard normal variate takes computing.
+often the best model there is, so they race next to every network, and join its mean. Inner folds,
+which keep groups whole, choose the strength of a fit, and how spectra are prepared before: a
+derivative by Savitzky and Golay or none, bands with scales of their own or a common one. All that
+is linear, so it becomes part of the matrix; and the matrices of the preparations whose error is
+within chance of the least are averaged, since few samples cannot tell them apart.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +21,7 @@ from scipy.linalg import cho_factor, cho_solve
 from torch import Tensor, nn
 
 from hytas.metrics import LEAST_PROBABILITY
-from hytas.models.derivatives import ORDERS, derivative, some_places
+from hytas.models.derivatives import ORDERS, derivative, some_places, within_chance
 from hytas.models.kernel import KernelNetwork, gaussian, units_of
 from hytas.models.linear import (
     RATE,
@@ -30,7 +32,6 @@ from hytas.models.linear import (
     exact_linear,
 )
 from hytas.models.network import Network
-from hytas.models.pretreatment import normal_variate
 from hytas.spaces.names import KERNEL_DIRECTIONS, SHARE_FITS, VALUE_FITS
 from hytas.types import Floats
 
@@ -53,20 +54,16 @@ class Prepared(NamedTuple):
     """Spectra as a fit reads them, `(spectra @ matrix.T - centre) / scale`.
 
     Attributes:
-        variate: whether these are standard normal variates.
         matrix: (bands, bands) of a derivative.
         scale: (bands,), the same for all bands or their own.
     """
 
-    variate: bool
     matrix: Floats
     centre: Floats
     scale: Floats
 
     def apply(self, spectra: Floats) -> Floats:
         """Return prepared spectra (N, bands) of raw ones."""
-        if self.variate:
-            spectra = normal_variate(torch.from_numpy(spectra)).numpy()
         return np.asarray((spectra @ self.matrix.T - self.centre) / self.scale)
 
     def folded(self, weight: Floats, bias: Floats) -> tuple[Floats, Floats]:
@@ -75,7 +72,7 @@ class Prepared(NamedTuple):
         return weight @ self.matrix, bias - weight @ self.centre
 
 
-def prepared(spectra: Floats, variate: bool, order: int, own: bool) -> Prepared:
+def prepared(spectra: Floats, order: int, own: bool) -> Prepared:
     """Fit a preparation to spectra (N, bands).
 
     Args:
@@ -83,9 +80,7 @@ def prepared(spectra: Floats, variate: bool, order: int, own: bool) -> Prepared:
     """
     matrix = derivative(spectra.shape[1], order)
     assert matrix is not None  # else it was not chosen
-    zeros = np.zeros(spectra.shape[1])
-    values = Prepared(variate, matrix, zeros, zeros + 1).apply(spectra)
-    return Prepared(variate, matrix, *_moments(values, own))
+    return Prepared(matrix, *_moments(spectra @ matrix.T, own))
 
 
 def inner_folds(samples: int, groups: NDArray[np.int64] | None) -> Iterator[NDArray[np.bool_]]:
@@ -193,13 +188,11 @@ def _moments(values: Floats, own: bool) -> tuple[Floats, Floats]:
     return centre, np.maximum(deviation, 1e-3 * whole) if own else np.full_like(deviation, whole)
 
 
-def _candidates(spectra: Floats) -> Iterator[tuple[bool, int, Floats]]:
-    """Yield each variate and order that are possible, and the spectra that they give."""
-    for variate in (False, True):
-        values = normal_variate(torch.from_numpy(spectra)).numpy() if variate else spectra
-        for order in ORDERS:
-            if (matrix := derivative(spectra.shape[1], order)) is not None:
-                yield variate, order, values @ matrix.T if order else values
+def _candidates(spectra: Floats) -> Iterator[tuple[int, Floats]]:
+    """Yield the orders of derivatives that are possible, and the spectra that they give."""
+    for order in ORDERS:
+        if (matrix := derivative(spectra.shape[1], order)) is not None:
+            yield order, spectra @ matrix.T if order else spectra
 
 
 Choice = tuple[int, bool, int]
@@ -212,11 +205,9 @@ def _chosen(
     groups: NDArray[np.int64] | None,
     curve: Curve,
     best: Callable[[Floats], int],
-) -> tuple[bool, list[Choice]]:
-    """Choose preparation and strength by inner folds, the standard normal variate for all targets.
-
-    Spectra whose bands are standardised, and nothing else, are replaced where another preparation
-    is better by a standard error: with few samples the best of twelve is often luck.
+) -> list[list[Choice]]:
+    """Return for each target the preparations, each with its strength, whose error of samples that
+    inner folds hold out is within chance of the least.
 
     Args:
         best: from errors (S, n) to the place of the strength.
@@ -224,33 +215,16 @@ def _chosen(
     some = some_places(len(spectra))
     spectra, targets = spectra[some], targets[some]
     groups = None if groups is None else groups[some]
-    found: dict[tuple[bool, int, bool], list[tuple[Floats, int]]] = {}
-    for variate, order, values in _candidates(spectra):
+    choices: list[list[Choice]] = [[] for _ in targets.T]
+    lost: list[list[Floats]] = [[] for _ in targets.T]
+    for order, values in _candidates(spectra):
         for own in (False, True):
-            curves = _errors(values, targets, groups, own, curve)
-            places = [best(errors) for errors in curves]
-            pairs = zip(curves, places, strict=True)
-            found[variate, order, own] = [(errors[at], at) for errors, at in pairs]
-    plain = [errors for errors, _ in found[False, 0, True]]
-    rows: dict[bool, list[list[tuple[float, Choice]]]] = {}
-    for (variate, order, own), each in found.items():
-        row = [
-            (_surely_more(errors, usual), (order, own, at))
-            for (errors, at), usual in zip(each, plain, strict=True)
-        ]
-        rows.setdefault(variate, []).append(row)
-    winners = {
-        variate: [min(each) for each in zip(*some_rows, strict=True)]
-        for variate, some_rows in rows.items()
-    }
-    variate = min(winners, key=lambda one: sum(error for error, _ in winners[one]))
-    return variate, [choice for _, choice in winners[variate]]
-
-
-def _surely_more(errors: Floats, usual: Floats) -> float:
-    """Return how much larger errors (n,) are than the usual ones, and a standard error."""
-    more = errors - usual
-    return float(more.mean() + more.std() / len(more) ** 0.5)
+            for target, errors in enumerate(_errors(values, targets, groups, own, curve)):
+                at = best(errors)
+                choices[target].append((order, own, at))
+                lost[target].append(errors[at])
+    pairs = zip(choices, lost, strict=True)
+    return [list(compress(each, within_chance(losses))) for each, losses in pairs]
 
 
 def _least(errors: Floats) -> int:
@@ -265,45 +239,47 @@ def within_one_error(errors: Floats) -> int:
     return int((means <= limit).argmax())
 
 
-def fit_ridge(spectra: Floats, targets: Floats, groups: NDArray[np.int64] | None) -> "Solution":
+Fit = Callable[[Floats, Floats, NDArray[np.int64] | None], tuple[Floats, Floats]]
+"""Spectra (N, bands), targets (N, T) and groups (N,) -> weight (T, bands) and bias (T,)."""
+
+
+def fit_ridge(
+    spectra: Floats, targets: Floats, groups: NDArray[np.int64] | None
+) -> tuple[Floats, Floats]:
     """Fit ridge regression (Hoerl and Kennard, Technometrics 12, 1970), each target by itself."""
-    variate, choices = _chosen(spectra, targets, groups, _ridge_curve, _least)
-    return _matrices(spectra, targets, variate, choices, ridge_matrix)
+    choices = _chosen(spectra, targets, groups, _ridge_curve, _least)
+    return _matrices(spectra, targets, choices, ridge_matrix)
 
 
-def fit_pls(spectra: Floats, targets: Floats, groups: NDArray[np.int64] | None) -> "Solution":
+def fit_pls(
+    spectra: Floats, targets: Floats, groups: NDArray[np.int64] | None
+) -> tuple[Floats, Floats]:
     """Fit partial least squares with as many components as inner folds choose, each target by
     itself (Wold et al., Chemometrics and Intelligent Laboratory Systems 58, 2001)."""
-    variate, choices = _chosen(spectra, targets, groups, _pls_curve, within_one_error)
-    return _matrices(spectra, targets, variate, choices, _pls_matrix)
-
-
-class Solution(NamedTuple):
-    """A matrix: weight (T, bands), bias (T,), and whether it reads standard normal variates."""
-
-    weight: Floats
-    bias: Floats
-    variate: bool
+    choices = _chosen(spectra, targets, groups, _pls_curve, within_one_error)
+    return _matrices(spectra, targets, choices, _pls_matrix)
 
 
 def _matrices(
     spectra: Floats,
     targets: Floats,
-    variate: bool,
-    choices: list[tuple[int, bool, int]],
+    choices: Sequence[Sequence[Choice]],
     solve: Callable[[Floats, Floats, int], Floats],
-) -> Solution:
+) -> tuple[Floats, Floats]:
+    """Return weight (T, bands) and bias (T,), the means over the choices of each target."""
     weights, biases = [], []
-    for column, (order, own, at) in zip(targets.T, choices, strict=True):
+    for column, some in zip(targets.T, choices, strict=True):
         known = np.isfinite(column)
-        preparation = prepared(spectra[known], variate, order, own)
-        values, mean = preparation.apply(spectra[known]), column[known].mean()
-        weight = solve(values, column[known] - mean, at)
-        bias = mean - values.mean(axis=0) @ weight
-        folded = preparation.folded(weight[None], np.array([bias]))
-        weights.append(folded[0][0])
-        biases.append(folded[1][0])
-    return Solution(np.stack(weights), np.array(biases), variate)
+        mean, parts = column[known].mean(), []
+        for order, own, at in some:
+            preparation = prepared(spectra[known], order, own)
+            values = preparation.apply(spectra[known])
+            weight = solve(values, column[known] - mean, at)
+            bias = mean - values.mean(axis=0) @ weight
+            parts.append(preparation.folded(weight, bias))
+        weights.append(np.mean([weight for weight, _ in parts], axis=0))
+        biases.append(np.mean([bias for _, bias in parts]))
+    return np.stack(weights), np.array(biases)
 
 
 def ridge_matrix(spectra: Floats, targets: Floats, at: int) -> Floats:
@@ -328,13 +304,12 @@ class LinearValues(ClosedFormNetwork):
 
     def __init__(self, bands: int, targets: int, fit: str) -> None:
         super().__init__()
-        self.fit = {"ridge": fit_ridge, "pls": fit_pls}[fit]
-        self.variate = nn.Parameter(torch.zeros(1))
+        self.fit: Fit = {"ridge": fit_ridge, "pls": fit_pls}[fit]
         self.head = nn.Linear(bands, targets)
 
     def of_spectra(self, spectra: Tensor) -> Tensor:
         """(..., bands) -> (..., targets), standardised."""
-        return exact_linear(self.head, as_variates(spectra, self.variate))
+        return exact_linear(self.head, spectra)
 
     @torch.no_grad()
     def solve(
@@ -342,14 +317,7 @@ class LinearValues(ClosedFormNetwork):
     ) -> None:
         """Fit the matrix to scaled patches (N, P, P, bands) and standardised targets (N, T)."""
         spectra, values = (each.double().cpu().numpy() for each in (centre_of(patches), targets))
-        found = self.fit(spectra, values, groups)
-        _fill(self.head, found.weight, found.bias)
-        self.variate.fill_(float(found.variate))
-
-
-def as_variates(spectra: Tensor, variate: Tensor) -> Tensor:
-    """Return spectra (N, bands), or their standard normal variates where `variate` is 1."""
-    return spectra + variate * (normal_variate(spectra) - spectra)
+        _fill(self.head, *self.fit(spectra, values, groups))
 
 
 def _fill(layer: nn.Linear, weight: Floats, bias: Floats) -> None:
@@ -369,11 +337,6 @@ class KernelValues(KernelNetwork):
 
     def __init__(self, bands: int, targets: int, fit: str = "kernel") -> None:
         super().__init__(bands, targets, fit)
-        self.variate = nn.Parameter(torch.zeros(1))
-
-    def of_spectra(self, spectra: Tensor) -> Tensor:
-        """(..., bands) -> (..., targets), standardised."""
-        return super().of_spectra(as_variates(spectra, self.variate))
 
     @torch.no_grad()
     def solve(
@@ -381,8 +344,8 @@ class KernelValues(KernelNetwork):
     ) -> None:
         """Fit the network to scaled patches (N, P, P, bands) and standardised targets (N, T)."""
         spectra, values = (each.double().cpu().numpy() for each in (centre_of(patches), targets))
-        variate, order, width, strengths = _chosen_kernel(spectra, values, groups)
-        preparation = prepared(spectra, variate, order, True)
+        order, width, strengths = _chosen_kernel(spectra, values, groups)
+        preparation = prepared(spectra, order, True)
         weight, bias = _directions(preparation.apply(spectra), width)
         along = preparation.apply(spectra) @ weight.T + bias
         units = units_of(along)
@@ -394,7 +357,6 @@ class KernelValues(KernelNetwork):
             inner = seen.T @ seen + strength * known.sum() * inner + TINY * np.eye(len(units))
             heads[at] = np.linalg.solve(inner, seen.T @ (column[known] - means[at]))
         self.fill(preparation.folded(weight, bias), units, (heads, means))
-        self.variate.fill_(float(variate))
 
 
 def _directions(spectra: Floats, width: float) -> tuple[Floats, Floats]:
@@ -410,21 +372,21 @@ def _directions(spectra: Floats, width: float) -> tuple[Floats, Floats]:
 
 def _chosen_kernel(
     spectra: Floats, targets: Floats, groups: NDArray[np.int64] | None
-) -> tuple[bool, int, float, Floats]:
-    """Return preparation, width, and the strength (T,) of each target, by inner folds."""
+) -> tuple[int, float, Floats]:
+    """Return order of a derivative, width, and strength (T,) of each target, by inner folds."""
     some = some_places(len(spectra))
     spectra, targets = spectra[some], targets[some]
     groups = None if groups is None else groups[some]
     found = []
-    for variate, order, values in _candidates(spectra):
+    for order, values in _candidates(spectra):
         for width in WIDTHS:
             errors = _errors(values, targets, groups, True, partial(_kernel_curve, width))
             errors = [each[FIRM:] for each in errors]
             means = [each.mean(axis=1) for each in errors]
             strengths = STRENGTHS[FIRM:][[int(one.argmin()) for one in means]]
-            found.append((sum(one.min() for one in means), variate, order, width, strengths))
-    _, variate, order, width, strengths = min(found, key=lambda one: float(one[0]))
-    return variate, order, width, np.asarray(strengths)
+            found.append((sum(one.min() for one in means), order, width, strengths))
+    _, order, width, strengths = min(found, key=lambda one: float(one[0]))
+    return order, width, np.asarray(strengths)
 
 
 def _kernel_curve(width: float, spectra: Floats, targets: Floats, others: Floats) -> Floats:
@@ -511,8 +473,8 @@ def begin_ridge_skip(skip: LinearSkip, head: nn.Linear, spectra: Tensor, targets
     values, wanted = (each.double().cpu().numpy() for each in (spectra, targets))
     some = some_places(len(values))
     errors = _errors(values[some], wanted[some], None, False, _ridge_curve)
-    choices = [(0, False, _least(one)) for one in errors]
-    found = _matrices(values, wanted, False, choices, ridge_matrix)
-    _fill(skip, found.weight / RATE, found.bias / RATE)
+    choices = [[(0, False, _least(one))] for one in errors]
+    weight, bias = _matrices(values, wanted, choices, ridge_matrix)
+    _fill(skip, weight / RATE, bias / RATE)
     nn.init.zeros_(head.weight)
     nn.init.zeros_(head.bias)

@@ -123,12 +123,11 @@ def linear_costs(fit: str, shape: Shape) -> dict[str, int]:
         assert space is not None
         for name, value in space.cost(linear_architecture(FITS[0])).items():
             costs[name] = (max if name in LARGEST else sum)((costs.get(name, 0), value))
-    # The switch of the standard normal variate; the units of a kernel have no bias.
-    more = (fit in VALUE_FITS) - (KERNEL_UNITS if fit in KERNEL_DIRECTIONS else 0)
-    for name, each in SHIFT.items():
-        costs[name] += more * each
-    if fit in VALUE_FITS and fit not in KERNEL_DIRECTIONS:  # its sums are in double precision
-        costs["flash"] += 4 * (costs["params"] - more)
+    if fit in KERNEL_DIRECTIONS:  # its units have no bias
+        for name, each in SHIFT.items():
+            costs[name] -= KERNEL_UNITS * each
+    elif fit in VALUE_FITS:  # its sums are in double precision
+        costs["flash"] += 4 * costs["params"]
     if fit in VALUE_FITS:  # its matrices stay as they are
         costs["bytes_int8"] = costs["bytes_fp16"] = costs["bytes_fp32"]
     return costs

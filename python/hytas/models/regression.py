@@ -239,7 +239,7 @@ def within_one_error(errors: Floats) -> int:
     return int((means <= limit).argmax())
 
 
-Fit = Callable[[Floats, Floats, NDArray[np.int64] | None], tuple[Floats, Floats]]
+Solver = Callable[[Floats, Floats, NDArray[np.int64] | None], tuple[Floats, Floats]]
 """Spectra (N, bands), targets (N, T) and groups (N,) -> weight (T, bands) and bias (T,)."""
 
 
@@ -304,7 +304,7 @@ class LinearValues(ClosedFormNetwork):
 
     def __init__(self, bands: int, targets: int, fit: str) -> None:
         super().__init__()
-        self.fit: Fit = {"ridge": fit_ridge, "pls": fit_pls}[fit]
+        self.fit: Solver = {"ridge": fit_ridge, "pls": fit_pls}[fit]
         self.head = nn.Linear(bands, targets)
 
     def of_spectra(self, spectra: Tensor) -> Tensor:

@@ -242,15 +242,15 @@ class TestPictures:
         ((_, plain),) = labels_on_grid(tmp_path / "a.png", Grid(None, None, 9, 11)).maps
         np.testing.assert_array_equal(plain, truth)
 
-    def test_names_that_a_model_lacks_leave_the_numbers(
+    def test_names_that_a_model_knows_give_the_numbers(
         self, tmp_path: Path, truth: np.ndarray
     ) -> None:
         np.save(tmp_path / "gt.npy", truth)
         grid, names = Grid(None, None, 9, 11), "1=Corn,2=soy,3=rye"
         ids = {"corn": 1, "rye": 2, "soy": 3}
         labels = labels_on_grid(tmp_path / "gt.npy", grid, class_names=names, class_ids=ids)
-        np.testing.assert_array_equal(labels.maps[0][1], truth)
-        assert labels.codes == ("classes-by-number",)
+        np.testing.assert_array_equal(labels.maps[0][1], np.array([0, 4, 3, 2])[truth])
+        assert labels.names[4] == "Corn"
         (note,) = labels_on_grid(tmp_path / "gt.npy", grid, class_ids=ids).notes
         by_number = "the labels name no classes that are known, so numbers are those of the model:"
         assert note == f"{by_number} 1 is corn, 2 is rye, 3 is soy"

@@ -1,7 +1,7 @@
 """`hytas inspect`: describe a scene, a model or a run folder; imports no torch."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from hytas.cli.progress import echo, finding_report, option
 from hytas.errors import InputError, escaped
 
 if TYPE_CHECKING:
+    from hytas.data.grid import Grid
     from hytas.data.record import Contents
     from hytas.model_card import ModelCard
 
@@ -174,7 +175,7 @@ def _scene(path: Path, given: Mapping[str, Any]) -> _Described:
         contents = open_file(path, "path")
         variables = [str(each) for each in (*contents.variables, *contents.further)]
         facts |= {"format": contents.format, "variables": variables}
-        facts |= _product(contents) | _candidates(contents, given)
+        facts |= _product(contents, given)
     try:
         scene = load_scene(path, **given)
     except InputError as error:
@@ -199,32 +200,48 @@ def _scene(path: Path, given: Mapping[str, Any]) -> _Described:
     return facts
 
 
-def _product(contents: "Contents") -> _Described:
-    """Return where the arrays of a file lie, and which bands it marks as bad, if it says so."""
+def _product(contents: "Contents", given: Mapping[str, Any]) -> _Described:
+    """Return where a cube lies, which bands its file marks as bad, and what else it may hold."""
     import numpy as np
 
     from hytas.data.bands import format_bands
+    from hytas.data.cube import cube_in, find_cube
 
-    grid = next((each.grid for each in contents.variables if each.grid is not None), None)
-    bands = next((each.bands for each in contents.variables if each.bands is not None), None)
-    bad = () if bands is None else bands.bad_bands
+    grid: Grid | None = None
+    bad: tuple[int, ...] = ()
+    located: set[str] = set()
+    try:
+        variable = find_cube(contents, given.get("cube_key"))
+        cube = cube_in(contents, variable, axes=given.get("axes"))
+        grid, bad = cube.grid, cube.bad_bands
+    except InputError:  # of a cube that cannot be used; who reads the scene says so
+        grid = next((each.grid for each in contents.variables if each.grid is not None), None)
     place = None
     if grid is not None and grid.is_placed:
         system = ", no coordinate system named" if grid.system is None else ""
         place = f"on a map grid{system}" if grid.epsg is None else f"EPSG:{grid.epsg}"
     elif grid is not None and grid.location is not None:
+        located = {grid.location.latitude.name, grid.location.longitude.name}
         table = "" if grid.location.lookup is None else ", with a lookup table to a map grid"
         place = f"sensor geometry, latitudes and longitudes{table}"
     facts = {"place": place, "bad bands": format_bands(np.asarray(bad)) if bad else None}
-    return {key: value for key, value in facts.items() if value is not None}
+    candidates = _candidates(contents, given, located)
+    return {key: value for key, value in facts.items() if value is not None} | candidates
 
 
-def _candidates(contents: "Contents", given: Mapping[str, Any]) -> _Described:
-    """Return the arrays of a file that could be its cube and its labels, if there are several."""
+def _candidates(
+    contents: "Contents", given: Mapping[str, Any], located: Collection[str]
+) -> _Described:
+    """Return the arrays of a file that could be its cube and its labels, if there are several.
+
+    Args:
+        located: names of latitudes and longitudes, which are neither.
+    """
     from hytas.data.cube import cubes_in
     from hytas.data.labels.find import maps_in, split_pair
 
     maps = [] if "labels" in given else maps_in(contents)
+    maps = [each for each in maps if each.name not in located]
     of_option = {
         "cube_key": [each for each in cubes_in(contents) if each.kind == "number"],
         "labels_key": [] if split_pair(maps) else maps,

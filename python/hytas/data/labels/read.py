@@ -240,9 +240,9 @@ def _numbered(raw: find.RawMap, options: SceneOptions, plus: bool, argument: str
 
 
 def _with_class_ids(classes: _Classes, class_ids: Mapping[str, int], raw: find.RawMap) -> _Classes:
-    """Return maps in which classes with known names have the known ids.
+    """Return maps in which classes with known names have the known ids, and others further ones.
 
-    Names decide only if they are all known; else ids do.
+    Ids decide if no name is known.
     """
     own = [classes.names.get(number, "") for number in classes.ids]
     others = [name for name in own if name not in class_ids]
@@ -250,17 +250,18 @@ def _with_class_ids(classes: _Classes, class_ids: Mapping[str, int], raw: find.R
     if others and raw.is_picture:
         owner = f"the model of {', '.join(class_ids)}"
         raise refusal("classes-unknown", "labels", raw.name, names=others, owner=owner)
-    if others or not own:
+    if len(others) == len(own):
         numbers = dict.fromkeys(classes.ids, "")
         of_model = {number: name for name, number in class_ids.items()}
         findings = number_findings(numbers, "the model", of_model)
         return classes._replace(findings=[*classes.findings, *findings])
-    old, new = np.array([0, *classes.ids]), np.array([0, *(class_ids[name] for name in own)])
+    further = {name: i for i, name in enumerate(others, start=max(class_ids.values()) + 1)}
+    ids = [{**further, **class_ids}[name] for name in own]
+    old, new = np.array([0, *classes.ids]), np.array([0, *ids])
     maps = [new[np.searchsorted(old, values)] for values in classes.maps]
-    names = {class_ids[name]: name for name in own}
-    pairs = zip(classes.ids, own, strict=True)
-    colours = {class_ids[name]: classes.colours[i] for i, name in pairs if i in classes.colours}
-    return _Classes(maps, [*names], names, colours, classes.findings)
+    pairs = zip(classes.ids, ids, strict=True)
+    colours = {number: classes.colours[i] for i, number in pairs if i in classes.colours}
+    return _Classes(maps, ids, dict(zip(ids, own, strict=True)), colours, classes.findings)
 
 
 def label_files(path: str | Path) -> tuple[Path, ...]:

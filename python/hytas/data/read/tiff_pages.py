@@ -1,13 +1,13 @@
-"""The pages of a TIFF, by their tags."""
+"""The pages of a TIFF, by their tags.
+
+GDAL opens a page by its number, and goes through all before it: 6 s for a description of 1000
+pages, which takes 4 ms by their tags.
+"""
 
 import struct
 from pathlib import Path
 from typing import BinaryIO
 
-from hytas.data.findings import refusal
-
-MOST_PAGES = 4000
-"""Pages of a TIFF, at most; a cube may have one for each band."""
 _LIKE = (254, 256, 257, 258, 277, 339)
 """Tags of a page: kind of subfile, width, height, bits, samples, and the format of samples."""
 
@@ -31,8 +31,6 @@ def like_pages(path: Path) -> list[int]:
             if at in seen:
                 raise ValueError(f"its pages form a ring: the page at byte {at} follows itself")
             seen.add(at)
-            if len(seen) > MOST_PAGES:
-                raise refusal("too-many", "", count=len(seen), what="pages", most=MOST_PAGES)
             file.seek(at)
             number = count.unpack(_read(file, count.size))[0]
             data = _read(file, number * tag.size)

@@ -227,3 +227,15 @@ def test_metadata_are_no_bands(tmp_path: Path) -> None:
     for bands in ([f"refl{band}" for band in range(1, 31)], ["blue", "green", "red", "nir"]):
         path = table(tmp_path / "t.csv.zip", bands, **places)
         assert load_scene(path, label_column="label").bands == len(bands)
+
+
+@pytest.mark.parametrize("first", [1301010100, 3301010100])
+def test_codes_of_ten_digits_are_names(first: int, tmp_path: Path) -> None:
+    codes = [first, first + 100, 0] * 4
+    points = pd.DataFrame({"row": range(12), "column": 3, "class": codes})
+    points.to_csv(tmp_path / "points.csv", index=False)
+    np.save(tmp_path / "cube.npy", CUBE)
+    scene = load_scene(tmp_path / "cube.npy", tmp_path / "points.csv")
+    assert scene.class_names == (str(first), str(first + 100))
+    assert (scene.labels > 0).sum() == 8
+    assert "classes-are-codes" in scene.codes

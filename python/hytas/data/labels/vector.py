@@ -34,8 +34,8 @@ from hytas.types import Floats
 
 MOST_COORDINATE = 1e15
 """Larger coordinates lose whole pixels, and become infinite when they are transformed."""
-LEAST_CODE = 2**31 - 1
-"""Larger numbers are codes, such as those of EuroCrops, and names of classes."""
+LEAST_CODE = 10**9
+"""Numbers of ten digits are codes, such as those of EuroCrops, and names of classes."""
 
 
 _Classes = tuple[
@@ -115,8 +115,7 @@ def _with_class(
     field, findings = ", ".join(names), []
     columns = [[_stripped(one) for one in shapes.fields[name]] for name in names]
     has_class = [any(one not in (None, "") for one in row) for row in zip(*columns, strict=True)]
-    numbers = [one for column in columns for one in column if isinstance(one, int | float)]
-    if not options.are_values and max(numbers, default=0) >= LEAST_CODE:
+    if not options.are_values and any(_is_code(one) for column in columns for one in column):
         findings.append(warning("classes-are-codes", field=field, fields=list(shapes.texts)))
     if all(has_class):
         return shapes, findings
@@ -126,6 +125,12 @@ def _with_class(
     kept = {name: [*compress(column, has_class)] for name, column in shapes.fields.items()}
     shapes = replace(shapes, geometries=shapes.geometries[has_class], fields=kept)
     return shapes, [*findings, warning("shapes-without-class", **facts, field=field)]
+
+
+def _is_code(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.isdecimal() and int(value) >= LEAST_CODE
+    return isinstance(value, int | float) and value >= LEAST_CODE
 
 
 def _stripped(value: Any) -> Any:
@@ -229,14 +234,16 @@ def _classes(
             own = {number: "" for number in names if number}
             names, findings = {}, (*findings, *number_findings(own, "the model", of_model))
     else:
-        texts = [options.class_names.get(str(value), str(value)) for value in values]
+        # 0 beside codes labels nothing.
+        given = options.class_names
+        texts = ["" if value == 0 else given.get(str(value), str(value)) for value in values]
         findings = unused(options.class_names.keys() - {str(value) for value in values})
         given_ids = class_ids or {}
-        new = sorted(set(texts) - given_ids.keys())
+        new = sorted(set(texts) - given_ids.keys() - {""})
         beyond = max(given_ids.values(), default=0) + 1
-        numbers = {**given_ids, **{text: i for i, text in enumerate(new, start=beyond)}}
+        numbers = {"": 0, **given_ids, **{text: i for i, text in enumerate(new, start=beyond)}}
         ids = [numbers[text] for text in texts]
-        names = {numbers[text]: text for text in texts}
+        names = {numbers[text]: text for text in texts if text}
     return np.array(ids, np.int64), names, _colours(fields, ids, name), findings
 
 
@@ -252,7 +259,7 @@ def _class_of(value: Any, name: str, number: int) -> int | str:
     if not isinstance(value, str) and not (is_number and value >= 0):
         facts = {"field": name, "first": number, "text": repr(value)}
         raise refusal("shape-of-wrong-class", "labels", **facts)
-    return str(value) if is_number and value >= LEAST_CODE else value
+    return str(value) if is_number and _is_code(value) else value
 
 
 def _colours(

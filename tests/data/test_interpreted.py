@@ -153,6 +153,9 @@ def test_places_of_two_dimensional_latitudes(tmp_path: Path) -> None:
     for grid in (*grids, cube_of(array).grid):
         assert grid.location is not None
         assert np.array_equal(grid.location.read()[1], NORTH)
+    labels = xr.DataArray(LABELS, {name: numbered[name] for name in "yx"}, ("y", "x"))
+    near_0 = array.assign_coords(lat=array.lat - 45)
+    assert np.array_equal(load_scene(near_0, labels).labels, LABELS)
 
 
 PLACE = [30.0, 0, 4e5, 0, -30.0, 5.8e6]

@@ -48,6 +48,8 @@ def aligned(
     """
     if own is None or own.transform is None or not own.is_placed or not is_placed(cube):
         return Aligned(values)
+    if cube.transform is None and own.crs is None:  # numbers of pixels, beside latitudes
+        return Aligned(values)
     if cube.transform is not None and cube.is_same(own):
         return Aligned(values)
     at_centres, inside = _at_centres(values, own, cube)

@@ -198,7 +198,8 @@ def labels_of_rows(labels: Any, rows: int) -> Array:
     if values.shape == (rows,):
         return values
     hint = "of one-hot labels, take labels.argmax(axis=1)" if values.ndim == 2 else ""
-    rule = f"{by(values.shape) or 'nothing'} given, and one value for each of the {rows} spectra is needed"
+    given = by(values.shape) or "nothing"
+    rule = f"{given} given, and one value for each of the {rows} spectra is needed"
     raise InputError("labels", rule=rule, hint=hint)
 
 

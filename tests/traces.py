@@ -11,7 +11,7 @@ import hashlib
 import io
 import os
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -77,7 +77,7 @@ def export_once(
         _set_temperature(loaded, temperature)
     graph = onnx_ir.serde.deserialize_model(loaded)
     program = torch.onnx.ONNXProgram(graph, None)  # type: ignore[arg-type]
-    weights = dict(model.named_parameters()) | dict(model.named_buffers())
+    weights = dict(_named(model))
     program.apply_weights(
         {name: value for name, value in weights.items() if name in graph.graph.initializers}
     )
@@ -119,13 +119,18 @@ def _set_temperature(graph: onnx.ModelProto, temperature: float) -> None:
     assert changed <= 1  # the part of a scene graph that all pixels share has none
 
 
+def _named(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield all weights, those of shared parts by each of their names: a graph has any of these."""
+    yield from model.named_parameters(remove_duplicate=False)
+    yield from model.named_buffers(remove_duplicate=False)
+
+
 class _Structure(pickle.Pickler):
     """Pickles a module with the shapes of its weights in place of their values."""
 
     def __init__(self, file: io.BytesIO, model: nn.Module) -> None:
         super().__init__(file, protocol=5)
-        named = (*model.named_parameters(), *model.named_buffers())
-        self._names = {id(value): name for name, value in named}
+        self._names = {id(value): name for name, value in _named(model)}
 
     def persistent_id(self, value: Any) -> Any:
         if not isinstance(value, torch.Tensor):

@@ -99,6 +99,7 @@ def _write_scenes(folder: Path) -> None:
         (folder / f"{name}.hdr").write_text(
             f"ENVI\nsamples = {scene.width}\nlines = {scene.height}\nbands = {scene.bands}\n"
             "data type = 12\ninterleave = bip\nbyte order = 0\n"
+            "map info = {UTM, 1, 1, 612000, 5342000, 30, 30, 32, North, WGS-84}\n"
         )
     emit(folder / "EMIT_L2A_RFL_001.nc")
     prisma(folder / "PRS_L2C_STD.he5", "L2C")

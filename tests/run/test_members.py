@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from one_candidate import CONFIG, trained
 
-from hytas.data import load_scene
+from hytas.data import Scene, load_scene
 from hytas.decide.decisions import Conditions
 from hytas.decide.members import choose_members, with_members
 from hytas.decide.records import HeldOut
@@ -158,3 +158,10 @@ def test_the_model_leaves_out_what_was_left_out(tmp_path: Path) -> None:
     assert NETWORK not in members
     assert model.card.architecture == with_members(read_json(folder.architecture), members)
     assert not any("stream" in name for name, _ in model.network.named_modules())
+
+
+def test_a_network_of_images_has_no_members(scene: Scene, tmp_path: Path) -> None:
+    """What is fitted to spectra takes another input than a patch as an image."""
+    config = replace(CONFIG, space="autoformer-mini", budget="30K-params", patch_size=5)
+    folder = trained(config, scene, tmp_path / "run")
+    assert load_weights(folder.weights).training["mean"]["members"] == [NETWORK]

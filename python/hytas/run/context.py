@@ -89,8 +89,7 @@ class RunContext:
     @property
     def fits(self) -> tuple[str, ...]:
         """The fits of networks in closed form that race, and may join the mean."""
-        mixes = self.data.has_spectra and isinstance(self.origin, Scratch)
-        return self.data.task.fits if mixes else ()
+        return self.data.fits if isinstance(self.origin, Scratch) else ()
 
     def costs(self, architecture: Mapping[str, Any]) -> dict[str, int]:
         """Return the costs of an architecture of the run as it ships."""
@@ -265,7 +264,7 @@ def prepare(
     """
     start = None if config.start is None else StartingModel.open(config.start)
     data = prepare_scene(config, scene, split, start)
-    fits = data.task.fits if data.has_spectra and start is None else ()
+    fits = data.fits if start is None else ()
     space, feasible = open_feasible(config, data.shape, fits)
     return RunContext(config, data, space, feasible, device, start or Scratch())
 

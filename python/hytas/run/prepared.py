@@ -83,6 +83,12 @@ class PreparedData:
         """Whether reference methods are shown in the race."""
         return self.in_race and self.task.has_probabilities
 
+    @property
+    def fits(self) -> tuple[str, ...]:
+        """The fits of networks in closed form: none beside networks that see images."""
+        sees_images = isinstance(self.shape, ImageShape)
+        return self.task.fits if self.has_spectra and not sees_images else ()
+
     @cached_property
     def task(self) -> PredictionTask:
         """What is predicted, fitted to the samples that may train."""

@@ -20,6 +20,7 @@ from analysis.random_table import write_random_table
 from commands import run_copy
 from data.products_made import emit, prisma
 from hytas._engine import Feasible, SearchSpace
+from hytas.data.synthetic import CLASS_NAMES
 
 ROOT = Path(__file__).parents[1]
 FENCE = "```{}\n(.*?)```"
@@ -63,7 +64,13 @@ height = 40
 width = 48
 bands = 16
 [search]
-budget = "20K-params"
+budget = "5K-params"
+population = 6
+generations = 1
+[race]
+finalists = 1
+race_steps = 2
+presets = "plain"
 """
 
 
@@ -157,7 +164,8 @@ def _write_images(folder: Path) -> None:
 
 def _write_models(folder: Path) -> None:
     """Write a run, its exported files, and models of the products of two missions."""
-    data = ["--data", "cube.mat", "--labels", "gt.mat"]
+    classes = ",".join(f"{number}={name}" for number, name in enumerate(CLASS_NAMES, start=1))
+    data = ["--data", "cube.mat", "--labels", "gt.mat", "--class-names", classes]
     run(folder, "search", *data, "--budget", "20K-params", *QUICK, "--out", "runs/ip")
     run(folder, "export", "runs/ip", "--formats", "onnx-scene")
     for path in folder.glob("runs/ip/*.onnx"):

@@ -20,8 +20,6 @@ from test_docs import PAGES, lines_of
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3000)]
 pytestmark += [pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")]  # of rasterio
 
-NOT_YET = ("research.md", "scenes.md")
-"""Pages whose commands have not all been seen to run here: they are not tested."""
 NOT_RUN = {
     r"pip install|benchmark fetch": "downloads",
     r"--workers (ray|slurm)|doctor --probe-workers": "needs Ray or Slurm; tests/workers",
@@ -50,7 +48,6 @@ INSTEAD = {
     r"\bRUN[12]?\b": "runs/ip",
     r"\bFOLDER\b": "tiles",
     r"\bFILE\b": "cube.mat",
-    r"benchmarks/hytas_figures.py": r"\g<0> --help",
     r"runs/field other.tif": "runs/field field/scene.tif",
     r" --recipe epochs=1000": "",
     r"--minutes 10": "--minutes 1",
@@ -73,9 +70,7 @@ SHORTER = {
 """Options that make a command short, after its own: those of the longest name."""
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if page.name not in NOT_YET], ids=lambda page: page.name
-)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_of_a_page_runs(page: Path, once: Any, tmp_path: Path) -> None:
     folder = tmp_path / "page"
     shutil.copytree(once("pages", write_folder), folder, symlinks=True)

@@ -2,16 +2,20 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 import torch
+from onnxruntime import InferenceSession
 from small_model import Exported
 
 from hytas.deploy import DeployedModel
-from hytas.export.onnx_file import seal, take_dtype
+from hytas.export.onnx_file import OPSET, seal, take_dtype, trace
 from hytas.model_card import DTYPES
+from hytas.models import build_network
+from hytas.spaces.shape import ImageShape
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -47,3 +51,21 @@ def _back_to_float(graph: onnx.ModelProto) -> None:
 def test_a_file_has_the_oldest_version_that_its_operators_allow(exported: Exported) -> None:
     """Operator set 20 begins at version 9; onnxruntime 1.17 refuses version 10."""
     assert onnx.load(exported.onnx).ir_version == 9
+
+
+POOLED = {"base_dim": 16, "depth": [1, 1, 1], "num_heads": [1, 1, 1], "mlp_ratio": 1}
+SHIFTED = {"space": "s3", "embed_dim": 32, "window": [2, 2, 2, 2]}
+for stage, depth in enumerate((2, 1, 1, 1), start=1):
+    SHIFTED |= {f"num_heads_{stage}": [1] * depth, f"mlp_ratio_{stage}": [1] * depth}
+
+
+@pytest.mark.parametrize("genes", [{"space": "pit-tiny", **POOLED}, SHIFTED], ids=["pit", "s3"])
+def test_a_network_of_images_takes_any_number_of_them(genes: dict[str, Any]) -> None:
+    shape = ImageShape.of(str(genes["space"]), channels=2, classes=3, image_size=12)
+    network = build_network(genes, shape).eval().requires_grad_(False)
+    free = {0: torch.export.Dim("N", min=1)}
+    graph = trace(network, torch.zeros(2, 12, 12, 2), free, (["images"], ["logits"]), OPSET)
+    session = InferenceSession(graph.SerializeToString())
+    images = torch.randn(5, 12, 12, 2)
+    (logits,) = session.run(None, {"images": images.numpy()})
+    np.testing.assert_allclose(logits, network(images), atol=1e-5)

@@ -48,7 +48,7 @@ class TokenPooling(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """(N, 1 + side * side, narrow) -> (N, 1 + T, wide)."""
-        laid = tokens[:, 1:].transpose(1, 2).reshape(len(tokens), -1, self.side, self.side)
+        laid = tokens[:, 1:].transpose(1, 2).reshape(tokens.shape[0], -1, self.side, self.side)
         pooled = self.near(laid).flatten(2).transpose(1, 2)
         return class_first(self.embed_class(tokens[:, :1]), pooled)
 

@@ -92,7 +92,7 @@ class WindowAttention(Attention, Placed):
     def _windows(self, laid: Tensor) -> Tensor:
         """(N, H, H, E) -> (N * windows, window * window, E)."""
         many, window = self.filled // self.window, self.window
-        cut = laid.reshape(len(laid), many, window, many, window, -1)
+        cut = laid.reshape(laid.shape[0], many, window, many, window, -1)
         return cut.transpose(2, 3).flatten(3, 4).flatten(0, 2)
 
     def _laid(self, windows: Tensor) -> Tensor:

@@ -49,7 +49,9 @@ class Merge(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """(N, side * side, E) -> (N, T, 2 E)."""
         odd = self.side % 2
-        laid = F.pad(tokens.reshape(len(tokens), self.side, self.side, -1), (0, 0, 0, odd, 0, odd))
+        laid = F.pad(
+            tokens.reshape(tokens.shape[0], self.side, self.side, -1), (0, 0, 0, odd, 0, odd)
+        )
         corners = [laid[:, row::2, column::2] for column in (0, 1) for row in (0, 1)]
         merged: Tensor = self.embed(self.norm(torch.cat(corners, dim=-1).flatten(1, 2)))
         return merged

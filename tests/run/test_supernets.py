@@ -9,6 +9,7 @@ import pytest
 
 from hytas._engine import builtin_space_text
 from hytas.data import Scene
+from hytas.data.images.load import textures
 from hytas.errors import InputError
 from hytas.job import run_pipeline
 from hytas.run import (
@@ -87,6 +88,15 @@ def test_each_budget_gets_an_ordinary_model(family: list[Member], trained: Path)
     assert table[0].startswith("budget,params,probability,validation_OA,test_OA,alone_test_OA")
     assert [line.split(",")[0] for line in table[1:]] == ["20K-params", "60K-params"]
     assert (trained / "family.svg").read_text().rstrip().endswith("</svg>")
+
+
+def test_a_family_of_images(tmp_path: Path) -> None:
+    images = textures(each=14, side=8)
+    config = replace(CONFIG, space="autoformer-mini", budget="5K..30K-params", split="auto")
+    config = replace(config, train_per_class=None, presets="images-light", recipe=Recipe(steps=4))
+    train_supernet(config, images, tmp_path / "sup", device="cpu")
+    (member,) = export_family(config, images, tmp_path / "sup", ["20K-params"], device="cpu")
+    assert (member.folder / "predictions.csv").is_file()
 
 
 def test_a_search_scores_by_inherited_weights(

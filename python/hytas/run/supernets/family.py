@@ -17,7 +17,7 @@ from hytas.pictures import draw_family
 from hytas.run.choosing.searching import race_stage, search_with
 from hytas.run.config import RunConfig
 from hytas.run.context import Run, RunContext, open_run, prepare
-from hytas.run.delivering.files import export_stage, map_stage
+from hytas.run.delivering.files import export_stage, map_stage, predictions_stage
 from hytas.run.delivering.metrics import write_metrics
 from hytas.run.folder import RunFolder, read_json, write_json
 from hytas.run.progress import SILENT, Report
@@ -198,7 +198,10 @@ def _member(run: Run, supernet: Supernet, score: InheritedScore, alone: bool) ->
     do(run, "race", race_stage, changes=[run.folder.evaluations])
     do(run, "final training", inherit)
     _delivered(run)
-    do(run, "map", map_stage)
+    if run.context.data.has_class_map:
+        do(run, "map", map_stage)
+    else:
+        do(run, "predictions", predictions_stage)
     architecture = read_json(run.folder.architecture)
     figures = score.figures(architecture)
     return Member(

@@ -55,15 +55,14 @@ def once(common: Path) -> Once:
     """`once(name, make)`: a folder that `make(folder)` filled, by the first worker that asked."""
 
     def made(name: str, make: Callable[[Path], None]) -> Path:
-        folder = common / name
+        folder, done = common / name, common / f"{name}.done"
         with (common / f"{name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not folder.exists():
-                part = common / f"{name}.part"
-                shutil.rmtree(part, ignore_errors=True)
-                part.mkdir()
-                make(part)
-                part.rename(folder)
+            if not done.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                make(folder)  # in its place, because a run keeps the paths of its data
+                done.touch()
         return folder
 
     return made

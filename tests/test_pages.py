@@ -63,7 +63,7 @@ SHORTER = {
     "supernet train": ["--steps", "2"],
     "supernet export": ["--population", "4", "--generations", "1"],
     "supernet rank": ["--count", "3"],
-    "space evolve": ["--steps", "1", "--training-steps", "2", "--subnets", "20"],
+    "space evolve": ["--steps", "1", "--training-steps", "2", "--subnets", "10"],
     "benchmark make": ["-n", "2", "--recipe", "steps=2", "--workers", "1"],
     "benchmark curves": ["-n", "2", "--workers", "1"],
 }

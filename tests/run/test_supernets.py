@@ -1,6 +1,7 @@
 """A supernet for a scene, its family of models, and what it refuses."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,8 @@ def test_a_family_of_images(tmp_path: Path) -> None:
     train_supernet(config, images, tmp_path / "sup", device="cpu")
     (member,) = export_family(config, images, tmp_path / "sup", ["20K-params"], device="cpu")
     assert (member.folder / "predictions.csv").is_file()
+    stages = re.findall("stage: (.*)", (tmp_path / "sup" / "run.log").read_text())
+    assert stages[-5:] == ["search", "best subnet", "inherited weights", "export", "predictions"]
 
 
 def test_a_search_scores_by_inherited_weights(

@@ -28,6 +28,7 @@ def do(
     done: Done | None = None,
     again: bool = False,
     changes: Iterable[Path] = (),
+    shown: str = "",
 ) -> None:
     """Do a stage, if it has not been done.
 
@@ -38,6 +39,7 @@ def do(
             files are made again all the same.
         again: do it in any case.
         changes: files of earlier stages that it changes.
+        shown: what is shown of it; by default its name.
     """
     folder = run.folder
     damaged = _damaged(folder, name)
@@ -52,7 +54,7 @@ def do(
     if damaged or not complete:
         _remove_made_from(folder, name)
     if name != FIGURES:
-        run.report.stage(name)
+        run.report.stage(shown or name)
     folder.manifest.forget(files)
     with nullcontext() if name in ALWAYS else run.timed(name):
         work(run)

@@ -195,8 +195,8 @@ def _member(run: Run, supernet: Supernet, score: InheritedScore, alone: bool) ->
     run.report.line(f"subnet of {run.context.config.budget}")
     begin(run, [])
     do(run, "search", search, done=lambda _: is_done(run.folder, "race"))
-    do(run, "race", race_stage, changes=[run.folder.evaluations])
-    do(run, "final training", inherit)
+    do(run, "race", race_stage, changes=[run.folder.evaluations], shown="best subnet")
+    do(run, "final training", inherit, shown="inherited weights")
     _delivered(run)
     if run.context.data.has_class_map:
         do(run, "map", map_stage)

@@ -124,6 +124,13 @@ def test_scores_a_file_and_resumes_after_a_kill(archs, tmp_path, capsys) -> None
     assert "holds scores of other device" in error
 
 
+def test_networks_for_other_data_are_refused(archs, tmp_path, capsys) -> None:
+    given = ("--data", "digits", "--proxy", "params", "--out", tmp_path / "scores.csv")
+    status, _, error = hytas(capsys, "score", "--archs", archs, *given)
+    assert status == 2
+    assert "architecture 1: space hytas: its networks take scenes, and the data are a set" in error
+
+
 def test_a_combination_ranks_the_architectures_of_the_table(archs, tmp_path, capsys) -> None:
     out, name = tmp_path / "scores.csv", "rank-mean(params,depth-embed)"
     command = ("score", "--archs", archs, "--proxy", name, "--out", out)

@@ -135,15 +135,17 @@ def _fingerprint(arrays: Any) -> str:
 def _check_genes(
     path: str, architectures: list[dict[str, Any]], shape: Any, space: str | None
 ) -> None:
-    """Refuse architectures that are not in their space, or not in the given one."""
+    """Refuse architectures that are not in their space, or the given one, or take other data."""
+    from hytas.models.table import check_data
     from hytas.proxies import check_architecture
-    from hytas.spaces import open_space
+    from hytas.spaces import open_space, space_of
     from hytas.spaces.checks import check_listed
 
     opened = open_space(space, offered=shape.variables())[0] if space else None
     for place, architecture in enumerate(architectures, start=1):
         try:
             check_architecture(architecture)
+            check_data(space_of(architecture), shape)
             check_listed(architecture, shape, opened)
         except InputError as error:
             raise InputError(f"{path}, architecture {place}", rule=reason_of(error)) from None

@@ -29,7 +29,12 @@ class KernelNetwork(ClosedFormNetwork):
     Args:
         bands, outputs: numbers of both.
         fit: a name in `KERNEL_DIRECTIONS`.
+
+    Attributes:
+        exact: whether sums are in double precision: of large weights that cancel.
     """
+
+    exact = False
 
     def __init__(self, bands: int, outputs: int, fit: str) -> None:
         super().__init__()
@@ -39,11 +44,16 @@ class KernelNetwork(ClosedFormNetwork):
 
     def of_spectra(self, spectra: Tensor) -> Tensor:
         """(..., bands) -> (..., outputs)."""
-        along = self.directions(spectra)
-        norms = along.square().sum(-1, keepdim=True) + self.units.square().sum(1)
-        squared = (norms - 2.0 * along @ self.units.T).clamp(min=0.0)
-        outputs: Tensor = self.head(torch.exp(-squared))
-        return outputs
+
+        def wide(values: Tensor) -> Tensor:
+            return values.double() if self.exact else values
+
+        along, units = wide(spectra) @ wide(self.directions.weight).T, wide(self.units)
+        along = along + wide(self.directions.bias)
+        norms = along.square().sum(-1, keepdim=True) + units.square().sum(1)
+        squared = (norms - 2.0 * along @ units.T).clamp(min=0.0)
+        outputs = torch.exp(-squared) @ wide(self.head.weight).T + wide(self.head.bias)
+        return outputs.to(spectra.dtype)
 
     def fill(
         self,

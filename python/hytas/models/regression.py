@@ -11,7 +11,7 @@ within chance of the least are averaged, since few samples cannot tell them apar
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import compress
+from itertools import compress, product, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,9 +38,8 @@ from hytas.types import Floats
 FOLDS = 5
 STRENGTHS = 10.0 ** np.arange(-8.0, 3.1, 0.5)
 """Of the ridge, as a share of the number of samples and of the mean squared spectrum."""
-FIRM = int(np.searchsorted(STRENGTHS, 0.9e-3))
-"""Place of the least strength of a kernel: with a weaker one the weights of its units are so large
-that float32 loses what they cancel."""
+WEAK, FIRM = (int(np.searchsorted(STRENGTHS, 0.9 * least)) for least in (1e-5, 1e-3))
+"""Places of the least strength of a kernel; a weaker one than FIRM must win beyond chance."""
 MOST_COMPONENTS = 20
 WIDTHS = (0.03, 0.1, 0.3, 1.0)
 """Factors of the squared distance in standardised directions."""
@@ -335,6 +334,8 @@ class KernelValues(KernelNetwork):
     more samples than units by the units that k-means finds (Zhang et al., ICML 2008).
     """
 
+    exact = True
+
     def __init__(self, bands: int, targets: int, fit: str = "kernel") -> None:
         super().__init__(bands, targets, fit)
 
@@ -344,53 +345,79 @@ class KernelValues(KernelNetwork):
     ) -> None:
         """Fit the network to scaled patches (N, P, P, bands) and standardised targets (N, T)."""
         spectra, values = (each.double().cpu().numpy() for each in (centre_of(patches), targets))
-        order, width, strengths = _chosen_kernel(spectra, values, groups)
+        order, distance, places = _chosen_kernel(spectra, values, groups)
         preparation = prepared(spectra, order, True)
-        weight, bias = _directions(preparation.apply(spectra), width)
+        weight, bias = _directions(preparation.apply(spectra), distance)
         along = preparation.apply(spectra) @ weight.T + bias
         units = units_of(along)
         heads, means = np.zeros((values.shape[1], len(units))), np.zeros(values.shape[1])
-        for at, (column, strength) in enumerate(zip(values.T, strengths, strict=True)):
+        for at, (column, place) in enumerate(zip(values.T, places, strict=True)):
             known = np.isfinite(column)
             means[at] = column[known].mean()
             seen, inner = gaussian(along[known], units), gaussian(units, units)
-            inner = seen.T @ seen + strength * known.sum() * inner + TINY * np.eye(len(units))
+            inner = (
+                seen.T @ seen + STRENGTHS[place] * known.sum() * inner + TINY * np.eye(len(units))
+            )
             heads[at] = np.linalg.solve(inner, seen.T @ (column[known] - means[at]))
         self.fill(preparation.folded(weight, bias), units, (heads, means))
 
 
-def _directions(spectra: Floats, width: float) -> tuple[Floats, Floats]:
-    """Return the map to standardised principal directions, scaled by a width of the units."""
+class Distance(NamedTuple):
+    """The distance that Gaussian units see.
+
+    Attributes:
+        whitened: whether principal directions are standardised.
+        width: factor of the squared distance.
+    """
+
+    whitened: bool
+    width: float
+
+
+KernelChoice = tuple[int, Distance, list[int]]
+"""Order of the derivative, distance, and the place of the strength of each target."""
+
+
+def _directions(spectra: Floats, distance: Distance) -> tuple[Floats, Floats]:
+    """Return the map to principal directions, scaled as a distance wants."""
     mean = spectra.mean(axis=0)
     _, lengths, directions = np.linalg.svd(spectra - mean, full_matrices=False)
     kept = min(KERNEL_DIRECTIONS["kernel"], len(lengths))
-    deviation = np.maximum(lengths[:kept], FAINTEST * lengths[0]) / len(spectra) ** 0.5
-    weight = directions[:kept] / np.maximum(deviation, TINY)[:, None]
-    weight *= (width / kept) ** 0.5
+    deviation = lengths / len(spectra) ** 0.5
+    scale = np.full(kept, np.linalg.norm(deviation))
+    if distance.whitened:
+        scale = np.maximum(deviation[:kept], FAINTEST * deviation[0]) * kept**0.5
+    weight = directions[:kept] * distance.width**0.5 / np.maximum(scale, TINY)[:, None]
     return weight, -weight @ mean
 
 
 def _chosen_kernel(
     spectra: Floats, targets: Floats, groups: NDArray[np.int64] | None
-) -> tuple[int, float, Floats]:
-    """Return order of a derivative, width, and strength (T,) of each target, by inner folds."""
+) -> KernelChoice:
+    """Choose by inner folds.
+
+    Weak strengths and distances of spectra as they are fit curves of mixed materials closely, and
+    few samples badly: they are taken where they are better beyond chance.
+    """
     some = some_places(len(spectra))
     spectra, targets = spectra[some], targets[some]
     groups = None if groups is None else groups[some]
-    found = []
+    firm: list[tuple[Floats, KernelChoice]] = []
+    every: list[tuple[Floats, KernelChoice]] = []
     for order, values in _candidates(spectra):
-        for width in WIDTHS:
-            errors = _errors(values, targets, groups, True, partial(_kernel_curve, width))
-            errors = [each[FIRM:] for each in errors]
-            means = [each.mean(axis=1) for each in errors]
-            strengths = STRENGTHS[FIRM:][[int(one.argmin()) for one in means]]
-            found.append((sum(one.min() for one in means), order, width, strengths))
-    _, order, width, strengths = min(found, key=lambda one: float(one[0]))
-    return order, width, np.asarray(strengths)
+        for distance in starmap(Distance, product((True, False), WIDTHS)):
+            errors = _errors(values, targets, groups, True, partial(_kernel_curve, distance))
+            for found, first in ((every, WEAK), *[(firm, FIRM)] * distance.whitened):
+                places = [first + _least(one[first:]) for one in errors]
+                losses = [one[at] for one, at in zip(errors, places, strict=True)]
+                found.append((np.concatenate(losses), (order, distance, places)))
+    best = [min(found, key=lambda one: float(one[0].mean())) for found in (firm, every)]
+    is_usual, _ = within_chance([losses for losses, _ in best])
+    return best[0 if is_usual else 1][1]
 
 
-def _kernel_curve(width: float, spectra: Floats, targets: Floats, others: Floats) -> Floats:
-    weight, bias = _directions(spectra, width)
+def _kernel_curve(distance: Distance, spectra: Floats, targets: Floats, others: Floats) -> Floats:
+    weight, bias = _directions(spectra, distance)
     along, apart = (each @ weight.T + bias for each in (spectra, others))
     values, vectors = np.linalg.eigh(gaussian(along, along))
     return _damped(values, vectors, targets, gaussian(apart, along))

@@ -126,9 +126,8 @@ def linear_costs(fit: str, shape: Shape) -> dict[str, int]:
     if fit in KERNEL_DIRECTIONS:  # its units have no bias
         for name, each in SHIFT.items():
             costs[name] -= KERNEL_UNITS * each
-    elif fit in VALUE_FITS:  # its sums are in double precision
+    if fit in VALUE_FITS:  # its sums are in double precision, and its matrices stay as they are
         costs["flash"] += 4 * costs["params"]
-    if fit in VALUE_FITS:  # its matrices stay as they are
         costs["bytes_int8"] = costs["bytes_fp16"] = costs["bytes_fp32"]
     return costs
 

@@ -28,8 +28,9 @@ from hytas.results import NETWORK, MeanChoice
 from hytas.spaces.names import MEAN_WITH, TITLES, linear_architecture
 from hytas.types import Smoother
 
-CHANCE = 1.5
-"""Standard errors of the mean difference in log likelihood that chance may give."""
+CHANCE, CHANCE_OF_VALUES = 1.5, 2.0
+"""Standard errors of the mean difference in log likelihood, or in squared errors of values, that
+chance may give."""
 
 
 def choose_members(
@@ -67,13 +68,13 @@ def choose_members(
             )
             for members in groups
         }
-        allowed = [members for members in groups if NETWORK in members]
+        allowed, chance = [members for members in groups if NETWORK in members], CHANCE
     else:  # with few samples a network that is trained by steps may be the worst
         losses = {members: _errors(records, members) for members in groups}
-        allowed = groups
+        allowed, chance = groups, CHANCE_OF_VALUES
     chosen, best = allowed[0], min(allowed, key=lambda each: losses[each].mean())
     gain = losses[chosen] - losses[best]
-    if gain.mean() > CHANCE * gain.std() / len(gain) ** 0.5:
+    if gain.mean() > chance * gain.std() / len(gain) ** 0.5:
         chosen = best
     means = {"+".join(members): float(values.mean()) for members, values in losses.items()}
     return MeanChoice(chosen, len(losses[chosen]), means)

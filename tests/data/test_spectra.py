@@ -471,6 +471,7 @@ def test_a_table_is_searched_and_classified(tmp_path: Path) -> None:
     assert all(loaded[row["row"]] == row["class"] for row in rows)
     exported = run_copy("export", tmp_path / "run", "--formats", "c")
     assert exported.returncode == 0, exported.stderr
+    assert exported.stdout.endswith("spectra.csv --out predictions.csv\n")
 
 
 def test_an_architecture_of_patches_is_refused(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """`hytas export`: write and check the model files of a trained run again."""
 
 import json
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -55,6 +54,7 @@ def export(
     hytas export runs/ip --formats onnx-scene,onnx-w8
     hytas export runs/ip --formats onnx --input float32
     """
+    from hytas.cli.summary import next_command
     from hytas.export import ExportError, check_formats, file_of
     from hytas.job import export_run
     from hytas.run import RunFolder
@@ -93,8 +93,7 @@ def export(
         size = {"file": str(path), "bytes": path.stat().st_size}
         main[name] = {**size, "pixels": parity["pixels"], **figures}
     print_written({**main, **further})
-    model = shlex.quote(str(folder.path / file_of("onnx")))
-    echo(f"\nnext: hytas classify {model} SCENE --out map.tif")
+    echo(f"\n{next_command(outcome, config.first_data)}")
 
 
 def print_written(written: Mapping[str, Mapping[str, Any]]) -> None:

@@ -57,12 +57,19 @@ def _lines(outcome: Outcome, data: str) -> Iterator[str]:
         longest = sorted(seconds.items(), key=lambda stage: -stage[1])[:2]
         parts = ", ".join(f"{name} {duration(value)}" for name, value in longest)
         yield f"time {duration(sum(seconds.values()))}: {parts}{_cost(outcome)}"
+    yield f"open {outcome.folder / 'report.html'}"
+    yield next_command(outcome, data)
+
+
+def next_command(outcome: Outcome, data: str) -> str:
+    """Return the line with the command that applies the model of a run."""
+    results = outcome.results
+    assert results is not None  # a run with weights has figures
     verb = "predict" if results.of_values else "classify"
     out = {"predict": "map.tif", "classify": "map.png"}[verb]
     out = out if results.unit == "pixels" else "predictions.csv"
     model = _shell(outcome.folder / "model.onnx")
-    yield f"open {outcome.folder / 'report.html'}"
-    yield f"next: hytas {verb} {model} {_shell(data)} --out {out}"
+    return f"next: hytas {verb} {model} {_shell(data)} --out {out}"
 
 
 def _cost(outcome: Outcome) -> str:

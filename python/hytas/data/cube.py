@@ -235,11 +235,10 @@ def cube_in(
         findings.append(OPACITY if is_mask else OPACITY_IS_A_BAND)
     lengths = list_lengths(contents, variable)
     roles = find_axes(variable, given=axes, bands=bands, wavelengths=lengths, maps=maps)
-    variable, of_place = with_place(contents, variable, roles.order)
-    findings += of_place
     with reading(argument, contents.path, f"{contents.format} file"):
+        variable, of_place = with_place(contents, variable, roles.order)
         facts, of_bands = band_facts(contents, variable, roles.band)
-    findings += [*of_bands, *([] if roles.finding is None else [roles.finding])]
+    findings += [*of_place, *of_bands, *([] if roles.finding is None else [roles.finding])]
     if len(cubes_in(contents)) > 1:
         findings.append(note("cube-chosen", variable=str(variable)))
     cube = FileCube(contents, variable, roles, facts, tuple(findings), argument)

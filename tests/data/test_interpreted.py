@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import rasterio
+import tifffile
 import xarray as xr
 import zarr
 from rasterio import Affine
@@ -69,6 +70,12 @@ def along(name: str) -> Callable[[Path], None]:
     return lambda path: xr.Dataset({"refl": cube}, {"cw": waves}).to_netcdf(path)
 
 
+def pages(path: Path) -> None:
+    with tifffile.TiffWriter(path) as file:
+        for wave, page in zip(WAVES, CUBE.transpose(2, 0, 1), strict=True):
+            file.write(page, contiguous=False, metadata=None, description=f"{wave:.0f} nm")
+
+
 def plain_zarr(path: Path) -> None:
     group = zarr.open_group(path, mode="w")
     group.create_array("cube", data=CUBE)
@@ -95,6 +102,7 @@ SCENES: dict[str, tuple[str, Callable[[Path], Any]]] = {
             CUBE, {"band": [f"Band_{wave:.0f}" for wave in WAVES]}, ("y", "x", "band"), "refl"
         ).to_netcdf(path),
     ),
+    "a description for each page": ("a.tif", pages),
     "arrays without names of dimensions": ("a.zarr", plain_zarr),
     "radiation_wavelength": ("a.nc", along("radiation_wavelength")),
     "sensor band": ("a.nc", along("sensor_band_central_radiation_wavelength")),

@@ -415,16 +415,21 @@ def _stack(path: Path, page: Variable, offsets: Sequence[int]) -> Variable:
         parts = [_values(place, "GTiff", (slice(0, 1), *key[1:]))[0] for place in places[key[0]]]
         return np.stack(parts)
 
-    shape = (len(places), *page.shape[1:])
-    dims = _stack_dims(path, shape)
-    return replace(page, shape=shape, read=values, dims=dims, bands=None)
+    shape, text = (len(places), *page.shape[1:]), _description(places[0], path)
+    dims, bands = _stack_dims(text, shape), None
+    if in_descriptions([text])[0] is not None:  # a description for each page
+        listed, unit = in_descriptions([_description(place, path) for place in places])
+        bands = None if listed is None else wavelength_facts(len(places), listed, unit)[0]
+    return replace(page, shape=shape, read=values, dims=dims, bands=bands)
 
 
-def _stack_dims(path: Path, shape: tuple[int, ...]) -> tuple[str, ...]:
+def _description(place: str, path: Path) -> str:
     with settings():
-        text = _tags(_dataset(str(path), "GTiff", path.stat().st_mtime_ns)).get(
-            "TIFFTAG_IMAGEDESCRIPTION", ""
-        )
+        dataset = _dataset(place, "GTiff", path.stat().st_mtime_ns)
+        return _tags(dataset).get("TIFFTAG_IMAGEDESCRIPTION", "")
+
+
+def _stack_dims(text: str, shape: tuple[int, ...]) -> tuple[str, ...]:
     if text.startswith("ImageJ="):
         return ("band", "y", "x")
     try:

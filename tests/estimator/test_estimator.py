@@ -189,6 +189,9 @@ def test_columns_of_a_table_are_those_of_fit() -> None:
     with pytest.raises(TypeError, match="string"):  # the fit before stays
         model.fit(table.rename(columns={"400 nm": 400}), classes)
     assert model.feature_names_in_.tolist() == list(table)
+    numbered = table.set_axis(range(400, 520, 10), axis=1)
+    with pytest.raises(ValueError, match="same order"):
+        model.fit(numbered, classes).predict(numbered[numbered.columns[::-1]])
     with pytest.warns(DataConversionWarning, match="column-vector"):
         model.fit(spectra, classes[:, None])
     assert not hasattr(model, "feature_names_in_")

@@ -190,6 +190,18 @@ def _checked(given: Any) -> Array:
     return cube
 
 
+def with_names(table: Any) -> Any:
+    """Return a table of pandas whose columns are named by numbers, such as wavelengths, with texts.
+
+    scikit-learn compares texts alone. Numbers that pandas gives are no names.
+    """
+    columns: Any = getattr(table, "columns", None)
+    is_named = getattr(columns, "dtype", np.dtype(object)).kind in "iuf"
+    if not is_named or np.array_equal(columns, range(len(columns))):
+        return table
+    return table.set_axis(columns.astype(str), axis=1)
+
+
 def labels_of_rows(labels: Any, rows: int) -> Array:
     """Return the labels (n,) of spectra or pixels; a column (n, 1) warns, as in scikit-learn."""
     values = unmasked("labels", labels)

@@ -32,6 +32,7 @@ from hytas.estimator.arguments import (
     names_by_id,
     python_arguments,
     seed_of,
+    with_names,
 )
 from hytas.estimator.persistence import Persistent, file_format, fit_run, write_format, write_onnx
 from hytas.run import EFFORTS, RunConfig
@@ -81,7 +82,7 @@ class HSIClassifier(ClassifierMixin, Persistent, BaseEstimator, Parameters):  # 
             ExportError: the exported file gives other results than torch.
             OSError: the work folder cannot be written.
         """
-        settings, names = checked(self), _get_feature_names(cube)
+        settings, names = checked(self), _get_feature_names(with_names(cube))
         if isinstance(cube, CubePixels):
             labels, cube = cube.label_map(labels_of_rows(labels, len(cube))), cube.cube
         is_table = not is_data_array(cube) and np.ndim(cube) == 2
@@ -288,7 +289,7 @@ class HSIClassifier(ClassifierMixin, Persistent, BaseEstimator, Parameters):  # 
         )
 
     def _given(self, cube: Any) -> GivenCube:
-        _check_feature_names(self, cube, reset=False)
+        _check_feature_names(self, with_names(cube), reset=False)
         return given_cube(cube)
 
     def _model(self) -> DeployedModel:

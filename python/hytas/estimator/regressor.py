@@ -21,7 +21,14 @@ from hytas.data.targets import checked_targets
 from hytas.deploy import DeployedModel
 from hytas.deploy.values import predict_scene, row_values
 from hytas.errors import InputError
-from hytas.estimator.arguments import Parameters, checked, described, python_arguments, seed_of
+from hytas.estimator.arguments import (
+    Parameters,
+    checked,
+    described,
+    python_arguments,
+    seed_of,
+    with_names,
+)
 from hytas.estimator.classifier import HSIClassifier
 from hytas.estimator.persistence import Persistent, fit_run
 from hytas.train.presets import USUAL_VALUE_PRESETS
@@ -82,7 +89,7 @@ class HSIRegressor(RegressorMixin, Persistent, BaseEstimator, Parameters):  # ty
     def _table(self, spectra: Any, y: Any, groups: Any, sample_weight: Any) -> Scene:
         """Return spectra as a scene of one column."""
         unmasked("spectra", spectra)
-        spectra = validate_data(self, spectra, ensure_min_features=2)
+        spectra = validate_data(self, with_names(spectra), ensure_min_features=2)
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         y = check_array(
@@ -131,7 +138,7 @@ class HSIRegressor(RegressorMixin, Persistent, BaseEstimator, Parameters):  # ty
             values = predict_scene(model, spectra)
             return values[..., 0] if self._single else values
         unmasked("spectra", spectra)
-        spectra = validate_data(self, spectra, reset=False)
+        spectra = validate_data(self, with_names(spectra), reset=False)
         values = row_values(model, spectra, self.nodata).astype(np.float64)
         return values[:, 0] if self._single else values
 

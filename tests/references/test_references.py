@@ -144,6 +144,12 @@ def test_svm_chooses_on_groups_that_it_did_not_see(tmp_path: Path) -> None:
     assert scores[1] < 0.8
 
 
+def test_one_group_is_enough_to_choose_components_of_plsda(scene: Scene) -> None:
+    task = task_of(scene)
+    task = dataclasses.replace(task, groups=np.ones(len(task.train), np.int64))
+    assert METHODS["plsda"].load()(task, lambda *_: None).details["components"] >= 1
+
+
 # The command, as a user runs it.
 
 

@@ -100,7 +100,10 @@ def plsda(task: Task, progress: FitProgress) -> Predicted:
     scaling = task.fit_scaling(None)
     spectra = task.spectra(task.train, scaling).astype(np.float64)
     indicators = np.eye(task.classes)[task.targets]
-    fold = _fold_of(task.targets, task.groups, np.random.default_rng(task.seed))
+    generator = np.random.default_rng(task.seed)
+    fold = _fold_of(task.targets, task.groups, generator)
+    if len(np.unique(fold)) < 2:  # a single group is left to train on
+        fold = _folds(task.targets, generator)
     right = np.zeros(min(MOST_COMPONENTS, spectra.shape[1], len(spectra) - len(spectra) // FOLDS))
     for number in np.unique(fold):
         progress("choose the components", int(number), FOLDS)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hytas.files import atomic_write, write_text
+from hytas.files import atomic_write, read_csv, write_text
 
 
 def stop_halfway(file: Path) -> None:
@@ -35,3 +35,8 @@ def test_an_error_names_the_file_and_not_the_temporary_one(tmp_path: Path) -> No
             write(error)
         assert raised.value.filename == str(tmp_path / "a.txt")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_blank_line_below_columns_of_one_name() -> None:
+    _, rows = read_csv(Path("a.csv"), "a,a\n1,2\n \n")
+    assert [line for line, _ in rows] == [2]

@@ -130,7 +130,7 @@ def csv_text(rows: Iterable[Iterable[Any]]) -> str:
 
 def _is_blank(row: dict[Any, Any]) -> bool:
     first, *others = row.values()
-    return not first.strip() and all(other is None for other in others)
+    return not (first or "").strip() and all(other is None for other in others)
 
 
 def is_same_file(one: Path, other: Path) -> bool:

@@ -102,6 +102,12 @@ SCENES: dict[str, tuple[str, Callable[[Path], Any]]] = {
             CUBE, {"band": [f"Band_{wave:.0f}" for wave in WAVES]}, ("y", "x", "band"), "refl"
         ).to_netcdf(path),
     ),
+    "numbers along the bands": (
+        "a.nc",
+        lambda path: xr.DataArray(CUBE, {"band": WAVES}, ("y", "x", "band"), "refl").to_netcdf(
+            path
+        ),
+    ),
     "a description for each page": ("a.tif", pages),
     "arrays without names of dimensions": ("a.zarr", plain_zarr),
     "radiation_wavelength": ("a.nc", along("radiation_wavelength")),

@@ -63,6 +63,9 @@ def band_facts(
     if waves[0] is None:
         texts = values(lambda each: each.kind == "text", "long_name")[0]
         waves = wavelengths.in_descriptions([] if texts is None else [str(text) for text in texts])
+    centres = values(_is_coordinate)
+    if waves[0] is None and wavelengths.nanometres(*centres)[0] is not None:
+        waves = centres
     facts, findings = wavelengths.wavelength_facts(
         bands,
         *waves,
@@ -122,10 +125,23 @@ def _is_wave(variable: Variable) -> bool:
         return True
     if any(word in name for word in ("width", "good", "flag", "fwhm", "unit")):
         return False
-    own = variable.dims == (variable.name.rsplit("/", 1)[-1],) and role_of(name) == BAND
-    if own and unit_of(text_of(variable.attributes, "units", "unit") or "") is not None:
+    if (
+        _is_of_bands(variable)
+        and unit_of(text_of(variable.attributes, "units", "unit") or "") is not None
+    ):
         return True
     return "wave" in name or name in ("wl", "lambda", "lambdas", "band_centers", "centers")
+
+
+def _is_of_bands(variable: Variable) -> bool:
+    """Return whether a list is the coordinate of a dimension that holds bands (CF)."""
+    own = variable.name.rsplit("/", 1)[-1]
+    return variable.dims == (own,) and role_of(own) == BAND
+
+
+def _is_coordinate(variable: Variable) -> bool:
+    """Return whether a list may be wavelengths of a coordinate; numbers of bands are whole."""
+    return _is_of_bands(variable) and variable.dtype.startswith("float")
 
 
 def _length(variable: Variable) -> int:

@@ -15,7 +15,7 @@ import zarr
 from rasterio import Affine
 from rasterio.crs import CRS
 
-from hytas.data import load_scene, open_cube
+from hytas.data import labels_on_grid, load_scene, open_cube
 from hytas.data.data_array import cube_of
 
 HEIGHT, WIDTH, BANDS = 12, 15, 10
@@ -148,6 +148,8 @@ def test_lines_of_the_dark_and_of_no_data_are_left_out(tmp_path: Path) -> None:
     for given in (LABELS, labels, tmp_path / "labels.img"):
         scene = load_scene(tmp_path / "dark.img", given)
         assert scene.valid.shape == (HEIGHT, WIDTH)
+    read = labels_on_grid(tmp_path / "labels.img", open_cube(tmp_path / "dark.img").grid)
+    assert np.array_equal(read.maps[0][1], LABELS)
     without_data(tmp_path / "empty.img")
     scene = load_scene(tmp_path / "empty.img", LABELS)
     assert scene.valid.sum() == (HEIGHT - 2) * WIDTH

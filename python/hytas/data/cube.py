@@ -100,7 +100,7 @@ class FileCube(Noted):
         """Return where the pixels lie."""
         height, width, _ = self.shape
         own = self.variable.grid or Grid(None, None, height, width)
-        return replace(own, height=height, width=width)
+        return replace(own, height=height, width=width, left_out=self.variable.left_out)
 
     def read(self, row0: int, row1: int, col0: int, col1: int) -> Array:
         """Return the pixels (row1 - row0, col1 - col0, B) of a window."""

@@ -40,6 +40,7 @@ class Grid:
             y = d col + e row + f. None where nothing says it.
         crs: coordinate system as well-known text, or None.
         location: latitude and longitude of each pixel, for a scene in sensor geometry; or None.
+        left_out: lines behind the last one that labels of the whole capture have, too.
     """
 
     transform: Transform | None
@@ -47,6 +48,7 @@ class Grid:
     height: int
     width: int
     location: "Location | None" = None
+    left_out: int = 0
 
     @cached_property
     def epsg(self) -> int | None:

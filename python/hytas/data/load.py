@@ -11,7 +11,7 @@ from hytas.data.cube import FileCube, cube_in, find_cube
 from hytas.data.data_array import cube_of, is_data_array
 from hytas.data.datasets import SCENES, locate
 from hytas.data.findings import refusal, warning
-from hytas.data.interpret.axes import cube_axes, map_axes
+from hytas.data.interpret.axes import cube_axes
 from hytas.data.labels.align import is_placed
 from hytas.data.labels.find import map_shapes
 from hytas.data.labels.formats import are_shapes
@@ -22,12 +22,13 @@ from hytas.data.labels.read import (
     labels_of,
     of_rasters,
     refuse_options_of_shapes,
+    without_dark_frames,
 )
 from hytas.data.labels.values import values_in
 from hytas.data.limits import by
 from hytas.data.options import OF_SCENES, OF_TABLES, SceneOptions
 from hytas.data.read.table import open_file
-from hytas.data.record import Contents, Variable
+from hytas.data.record import Contents
 from hytas.data.scene import Scene, numbered, scene_from_arrays, unmasked
 from hytas.data.spectra.load import load_spectra
 from hytas.data.synthetic import synthetic_scene
@@ -166,7 +167,7 @@ def _read(data: Any, labels: Sequence[Any], options: SceneOptions) -> Scene:
         others = [replace(contents, variables=rest)]
         shapes = map_shapes(others[0])
     cube = array or cube_in(contents, variable, "data", axes=options.axes, maps=shapes)
-    others = [_without_dark_frames(each, cube) for each in others]
+    others = [without_dark_frames(each, cube.grid) for each in others]
     if others:
         kept = tuple(variable.shape[axis] for axis in cube_axes(variable))
         shape = cube.shape if cube.axes.is_settled else kept
@@ -185,23 +186,6 @@ def _read(data: Any, labels: Sequence[Any], options: SceneOptions) -> Scene:
     files = [str(each) for each in (contents.path, *labels) if not is_data_array(each)]
     sources = dict.fromkeys(files if array is None else files[1:])
     return _scene_of(cube, label_maps, options, tuple(sources))
-
-
-def _without_dark_frames(contents: Contents, cube: FileCube) -> Contents:
-    """Return labels that may cover a capture with its dark frames without these."""
-    height, width = cube.shape[:2]
-    whole = (height + cube.variable.left_out, width)
-    if whole[0] == height:
-        return contents
-
-    def cut(each: Variable) -> Variable:
-        axes = map_axes(each)
-        if axes is None or (each.shape[axes[0]], each.shape[axes[1]]) != whole:
-            return each
-        shape = [height if axis == axes[0] else size for axis, size in enumerate(each.shape)]
-        return replace(each, shape=tuple(shape))
-
-    return replace(contents, variables=tuple(map(cut, contents.variables)))
 
 
 def _scene_of(

@@ -1,6 +1,7 @@
 """Read labels of any form as maps on the pixels of a cube."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from hytas.data.data_array import is_data_array, map_record
 from hytas.data.findings import Finding, note, refusal, warning
 from hytas.data.grid import Grid
+from hytas.data.interpret.axes import map_axes
 from hytas.data.labels import find
 from hytas.data.labels.align import aligned
 from hytas.data.labels.colours import WHITE, by_colour
@@ -22,7 +24,7 @@ from hytas.data.limits import by
 from hytas.data.options import SceneOptions
 from hytas.data.palette import Colour
 from hytas.data.read.table import open_file
-from hytas.data.record import Contents
+from hytas.data.record import Contents, Variable
 from hytas.errors import InputError
 
 Map = npt.NDArray[np.int64]
@@ -55,15 +57,32 @@ def labels_of(
     if are_shapes(labels):
         return of_shapes(Path(labels), options, grid, class_ids)
     if options.are_values:
-        return values_in(label_record(labels), options, grid)
+        return values_in(without_dark_frames(label_record(labels), grid), options, grid)
     refuse_options_of_shapes(options, str(labels))
+    record = without_dark_frames(label_record(labels), grid)
     shape = (grid.height, grid.width, 0)
-    return of_rasters([label_record(labels)], options, shape, grid, class_ids=class_ids)
+    return of_rasters([record], options, shape, grid, class_ids=class_ids)
 
 
 def label_record(labels: Any) -> Contents:
     """Return the record of a label map in a file, or in a `DataArray`."""
     return map_record(labels) if is_data_array(labels) else open_file(labels, "labels")
+
+
+def without_dark_frames(contents: Contents, grid: Grid) -> Contents:
+    """Return labels that may cover a capture with its dark frames without these."""
+    whole = (grid.height + grid.left_out, grid.width)
+
+    def cut(each: Variable) -> Variable:
+        axes = map_axes(each)
+        if axes is None or (each.shape[axes[0]], each.shape[axes[1]]) != whole:
+            return each
+        shape = [grid.height if at == axes[0] else size for at, size in enumerate(each.shape)]
+        return replace(each, shape=tuple(shape))
+
+    if not grid.left_out:
+        return contents
+    return replace(contents, variables=tuple(map(cut, contents.variables)))
 
 
 def refuse_options_of_shapes(options: SceneOptions, labels: str | None) -> None:

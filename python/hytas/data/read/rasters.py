@@ -4,12 +4,10 @@ Only the driver of the format opens a file. A raster whose pixels lie in a file 
 refused, so that no file can make hytas read another one.
 """
 
-import itertools
 import json
 import re
 import threading
 import warnings
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -52,10 +50,6 @@ CACHE_BYTES = 64 * 2**20
 OPEN_FILES = 300
 _LOCK = threading.RLock()
 """No two threads may read one dataset of GDAL."""
-CHECKED_BLOCKS = 2**16
-"""Blocks of which it is remembered that their checksums are right."""
-INFLATED_BYTES = 2**16
-"""Compressed bytes that are inflated at once, to at most 64 MB."""
 _COMPOSED = ("HFA", "PCIDSK", "ISIS3", "PDS4")
 """Drivers of formats whose files may name other files with pixels."""
 _PLAIN = ("EHdr", "PCIDSK", "ISIS3", "PDS4")
@@ -185,46 +179,13 @@ def _values(path: str, driver: str, key: Key) -> Array:
     bands, rows, columns = key
     where = path.split(":", 3)[-1] if path.startswith("GTIFF_DIR:") else path
     with settings():
-        dataset = _dataset(path, driver, state := Path(where).stat().st_mtime_ns)
+        dataset = _dataset(path, driver, Path(where).stat().st_mtime_ns)
         window = ((rows.start, rows.stop), (columns.start, columns.stop))
         numbers = list(range(bands.start + 1, bands.stop + 1))
         try:
-            values = np.asarray(dataset.read(numbers, window=window))
+            return np.asarray(dataset.read(numbers, window=window))
         except OSError as error:  # the text of rasterio's error says only that there is a cause
             raise ValueError(str(error.__cause__ or error)) from None
-        # GDAL does not compare the sums.
-        if driver == "GTiff" and getattr(dataset.compression, "name", "") == "deflate":
-            _check_sums(where, state, dataset, numbers, window)
-        return values
-
-
-def _check_sums(
-    path: str, state: int, dataset: Any, bands: Sequence[int], window: tuple[tuple[int, int], ...]
-) -> None:
-    """Raise ValueError if the checksum of a compressed block in a window of a TIFF is wrong."""
-    places = [
-        range(start // size, -(-stop // size))
-        for (start, stop), size in zip(window, dataset.block_shapes[0], strict=True)
-    ]
-    of_bands = bands if dataset.interleaving.name == "band" else bands[:1]
-    for band, y, x in itertools.product(of_bands, *places):
-        names = (f"BLOCK_{name}_{x}_{y}" for name in ("OFFSET", "SIZE"))
-        offset, size = (dataset.get_tag_item(name, "TIFF", bidx=band) for name in names)
-        if offset is not None and size is not None:  # a block may be left out
-            _check_sum(path, state, int(offset), int(size))
-
-
-@lru_cache(maxsize=CHECKED_BLOCKS)
-def _check_sum(path: str, state: int, offset: int, size: int) -> None:
-    inflated = zlib.decompressobj()
-    with Path(path).open("rb") as file:
-        file.seek(offset)
-        try:
-            while size > 0 and not inflated.eof and (data := file.read(min(size, INFLATED_BYTES))):
-                inflated.decompress(data)
-                size -= len(data)
-        except zlib.error as error:
-            raise ValueError(f"a block of pixels is damaged: {error}") from None
 
 
 def _mask(path: str, driver: str, key: Key) -> Array:

@@ -21,7 +21,7 @@ from hytas.deploy.delta import (
 )
 from hytas.deploy.model_file import check_model
 from hytas.errors import InputError
-from hytas.export.onnx_file import seal
+from hytas.export.onnx_file import graphs_of, seal
 
 
 def changed(old: bytes, generator: random.Random) -> bytes:
@@ -96,7 +96,7 @@ def test_both_programs_make_the_same_file(
 def fine_tuned(old: bytes, seed: int = 0) -> bytes:
     """The model with small changes of every tensor."""
     graph, rng = onnx.load_from_string(old), np.random.default_rng(seed)
-    for tensor in graph.graph.initializer:
+    for tensor in (one for part in graphs_of(graph.graph) for one in part.initializer):
         values = numpy_helper.to_array(tensor)
         if values.dtype == np.float32 and values.size > 1:
             values = values + (0.01 * rng.standard_normal(values.shape)).astype("f4")

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from test_rasters import holed, write_cube
 from commands import run_here
 from hytas.data.interpret.wavelengths import items_of, wavelength_facts
 from hytas.data.read.envi import fields_of
-from hytas.export.onnx_file import seal
+from hytas.export.onnx_file import graphs_of, seal
 
 FIELDS = (
     *("samples", "lines", "bands", "header offset", "file type", "data type", "interleave"),
@@ -167,14 +166,6 @@ def test_what_it_refuses(
     assert not list(tmp_path.glob("map*"))
 
 
-def initializers(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
-    """Constants of a graph, and of the graphs inside its nodes."""
-    yield from graph.initializer
-    for node in graph.node:
-        for attribute in node.attribute:
-            yield from initializers(attribute.g)
-
-
 def with_properties(exported: Exported, path: Path, **properties: object) -> Path:
     """The scene graph with other metadata."""
     graph = onnx.load(exported.files["onnx-scene"])
@@ -183,7 +174,8 @@ def with_properties(exported: Exported, path: Path, **properties: object) -> Pat
         entry.value = json.dumps(properties[name]) if name in properties else entry.value
     if isinstance(ids := properties.get("class_ids"), list):
         known = np.array(exported.card.class_ids, np.int32).tobytes()
-        (given,) = (one for one in initializers(graph.graph) if one.raw_data == known)
+        weights = (one for part in graphs_of(graph.graph) for one in part.initializer)
+        (given,) = (one for one in weights if one.raw_data == known)
         given.raw_data = np.array(ids, np.int32).tobytes()
     seal(graph)
     onnx.save(graph, path)

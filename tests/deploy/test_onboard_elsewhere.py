@@ -13,17 +13,14 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-import onnx
 import onnxruntime
 import pytest
 from onboard_program import SOURCE, Run, build_program
 from small_model import Exported
-from test_onboard import initializers
+from test_delta import fine_tuned
 from test_rasters import holed, write_cube
 
 from hytas.deploy.delta import make_delta, round_difference
-from hytas.export.onnx_file import seal
 
 TRIPLE = os.environ.get("HYTAS_ONBOARD_TRIPLE", "")
 EMULATORS = {
@@ -73,7 +70,7 @@ def test_an_update_and_its_refusals(
 ) -> None:
     """Also rounded differences, whose sums of floats must be those of Python to the byte."""
     old, target = (models[name].files["onnx-scene"].read_bytes() for name in ("float32", "aware"))
-    result, what = (target, None) if bits is None else round_difference(old, changed(old), bits)
+    result, what = (target, None) if bits is None else round_difference(old, fine_tuned(old), bits)
     (tmp_path / "old.onnx").write_bytes(old)
     delta, new = tmp_path / "new.delta", tmp_path / "new.onnx"
     delta.write_bytes(make_delta(old, result, what))
@@ -86,18 +83,6 @@ def test_an_update_and_its_refusals(
     done = elsewhere("--update", delta, tmp_path / "old.onnx", tmp_path / "other.onnx")
     assert done.returncode == 2
     assert not list(tmp_path.glob("other*"))
-
-
-def changed(model: bytes) -> bytes:
-    """The model with small changes of its weights."""
-    graph, rng = onnx.load_from_string(model), np.random.default_rng(0)
-    for tensor in initializers(graph.graph):
-        values = onnx.numpy_helper.to_array(tensor)
-        if values.dtype == np.float32 and values.size > 1:
-            values = values + (0.01 * rng.standard_normal(values.shape)).astype("f4")
-            tensor.CopyFrom(onnx.numpy_helper.from_array(values, tensor.name))
-    seal(graph)
-    return graph.SerializeToString(deterministic=True)
 
 
 @pytest.mark.skipif(not TRIPLE.startswith("aarch64"), reason="onnxruntime has no such wheel")

@@ -9,7 +9,7 @@ from onnx import numpy_helper
 from small_model import Exported
 
 from hytas.deploy.delta import round_difference
-from hytas.export.onnx_file import seal
+from hytas.export.onnx_file import graphs_of, seal
 from hytas.export.scene_graph import to_scene_onnx
 from hytas.export.updates import check_rounded
 
@@ -17,7 +17,7 @@ from hytas.export.updates import check_rounded
 def changed(old: bytes, by: float) -> bytes:
     """The model with random changes of its read-out."""
     graph, rng = onnx.load_from_string(old), np.random.default_rng(0)
-    for part in _graphs(graph.graph):
+    for part in graphs_of(graph.graph):
         for tensor in part.initializer:
             if "head" in tensor.name:
                 values = numpy_helper.to_array(tensor)
@@ -25,11 +25,6 @@ def changed(old: bytes, by: float) -> bytes:
                 tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
     seal(graph)
     return graph.SerializeToString(deterministic=True)
-
-
-def _graphs(graph: onnx.GraphProto) -> list[onnx.GraphProto]:
-    inner = [a.g for node in graph.node for a in node.attribute if a.HasField("g")]
-    return [graph, *(part for one in inner for part in _graphs(one))]
 
 
 @pytest.mark.parametrize("kind", ["patch", "scene"])

@@ -2,8 +2,7 @@
 
 With few labels, held-out pixels cannot tell whether a network or a linear one is better elsewhere,
 and the mean of both is nearly as good as the better one. So the mean of all ships unless held-out
-pixels favour the winner alone, or its mean with fewer, by more than chance. They are too few to
-choose a network in closed form alone; of values they may.
+pixels favour the winner alone by more than chance; of values, whatever fewer networks they favour.
 It is a pure function of records, as all decisions are (`hytas.decide.decisions`).
 """
 
@@ -61,18 +60,18 @@ def choose_members(
         if members == (NETWORK,) or fits(members)
     ]
     if conditions.has_probabilities:
+        chance, alone = CHANCE, (NETWORK,)
+        groups = [next(members for members in groups if NETWORK in members), alone]
         parts = [_maps(records, (member,), smoother) for member in everything]
+        of_members = dict(zip(everything, parts, strict=True))
         losses = {
-            members: _losses(
-                _mean([parts[everything.index(member)] for member in members]), smoother, conditions
-            )
+            members: _losses(_mean([of_members[one] for one in members]), smoother, conditions)
             for members in groups
         }
-        allowed, chance = [members for members in groups if NETWORK in members], CHANCE
     else:  # with few samples a network that is trained by steps may be the worst
+        chance = CHANCE_OF_VALUES
         losses = {members: _errors(records, members) for members in groups}
-        allowed, chance = groups, CHANCE_OF_VALUES
-    chosen, best = allowed[0], min(allowed, key=lambda each: losses[each].mean())
+    chosen, best = groups[0], min(groups, key=lambda each: losses[each].mean())
     gain = losses[chosen] - losses[best]
     if gain.mean() > chance * gain.std() / len(gain) ** 0.5:
         chosen = best

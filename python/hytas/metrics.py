@@ -15,6 +15,10 @@ LEAST_PROBABILITY = 1e-12
 FIGURES = ("OA", "AA", "kappa", "ECE")  # `summarise` averages these, and each class
 
 
+ERRORS = 2.0
+"""Standard errors of a mean difference that chance may give."""
+
+
 def accuracy_report(
     truth: ArrayLike,
     predicted: ArrayLike,
@@ -265,3 +269,14 @@ def _intervals(
         for name, values in columns.items()
         if values
     }
+
+
+def within_chance(lost: Sequence[NDArray[np.float64]], errors: float = ERRORS) -> list[bool]:
+    """Return which losses (n,) of the same held-out samples are within chance of the least mean.
+
+    Args:
+        errors: standard errors of the mean difference that chance may give.
+    """
+    least = min(lost, key=lambda each: float(each.mean()))
+    leads = [each - least for each in lost]
+    return [bool(lead.mean() <= errors * lead.std() / len(lead) ** 0.5) for lead in leads]

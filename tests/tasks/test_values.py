@@ -14,8 +14,7 @@ from sklearn.metrics import r2_score
 from hytas.data import load_scene
 from hytas.data.targets import checked_targets
 from hytas.errors import InputError
-from hytas.metrics import value_figures, value_report
-from hytas.models.derivatives import within_chance
+from hytas.metrics import value_figures, value_report, within_chance
 from hytas.models.regression import (
     FITTED,
     STRENGTHS,

@@ -22,14 +22,13 @@ from hytas.decide.decisions import (
     tempered,
 )
 from hytas.decide.records import HeldOut
-from hytas.metrics import LEAST_PROBABILITY
+from hytas.metrics import ERRORS, LEAST_PROBABILITY, within_chance
 from hytas.results import NETWORK, MeanChoice
 from hytas.spaces.names import MEAN_WITH, TITLES, linear_architecture
 from hytas.types import Smoother
 
-CHANCE, CHANCE_OF_VALUES = 1.5, 2.0
-"""Standard errors of the mean difference in log likelihood, or in squared errors of values, that
-chance may give."""
+ERRORS_OF_CLASSES = 1.5
+"""Standard errors of the mean difference in log likelihood that chance may give."""
 
 
 def choose_members(
@@ -60,21 +59,19 @@ def choose_members(
         if members == (NETWORK,) or fits(members)
     ]
     if conditions.has_probabilities:
-        chance, alone = CHANCE, (NETWORK,)
-        groups = [next(members for members in groups if NETWORK in members), alone]
-        parts = [_maps(records, (member,), smoother) for member in everything]
-        of_members = dict(zip(everything, parts, strict=True))
+        errors = ERRORS_OF_CLASSES
+        groups = [next(members for members in groups if NETWORK in members), (NETWORK,)]
+        of_members = {member: _maps(records, (member,), smoother) for member in everything}
         losses = {
             members: _losses(_mean([of_members[one] for one in members]), smoother, conditions)
             for members in groups
         }
     else:  # with few samples a network that is trained by steps may be the worst
-        chance = CHANCE_OF_VALUES
+        errors = ERRORS
         losses = {members: _errors(records, members) for members in groups}
-    chosen, best = groups[0], min(groups, key=lambda each: losses[each].mean())
-    gain = losses[chosen] - losses[best]
-    if gain.mean() > chance * gain.std() / len(gain) ** 0.5:
-        chosen = best
+    chosen = groups[0]
+    if not within_chance([losses[members] for members in groups], errors)[0]:
+        chosen = min(groups, key=lambda each: losses[each].mean())
     means = {"+".join(members): float(values.mean()) for members, values in losses.items()}
     return MeanChoice(chosen, len(losses[chosen]), means)
 

@@ -7,14 +7,13 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
+from hytas.metrics import within_chance
 from hytas.types import Floats
 
 WINDOW, DEGREE = 11, 2
 """Bands and degree of the polynomials of Savitzky and Golay (Analytical Chemistry 36, 1964)."""
 ORDERS = (0, 1, 2)
 """Derivatives that are compared; 0 leaves spectra as they are."""
-CHANCE = 2.0
-"""Standard errors of the mean difference of losses that chance may give."""
 LEAST_LEFT = 1e-9
 """Deviation of standardised spectra below which nothing is left of them."""
 CLASS_FOLDS = 3
@@ -77,13 +76,6 @@ def derivatives_within_chance(
         taken.append((values, matrix))
         lost.append(losses(values[drawn], index, splits) if splits else np.zeros(1))
     return list(compress(taken, within_chance(lost)))
-
-
-def within_chance(lost: Sequence[Floats]) -> list[bool]:
-    """Return which losses (n,) of held-out samples are within `CHANCE` of the least mean."""
-    least = min(lost, key=lambda each: float(each.mean()))
-    leads = [each - least for each in lost]
-    return [bool(lead.mean() <= CHANCE * lead.std() / len(lead) ** 0.5) for lead in leads]
 
 
 def some_places(count: int) -> NDArray[np.int64]:

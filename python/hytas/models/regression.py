@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from torch import Tensor, nn
 
-from hytas.metrics import LEAST_PROBABILITY
-from hytas.models.derivatives import ORDERS, derivative, some_places, within_chance
+from hytas.metrics import LEAST_PROBABILITY, within_chance
+from hytas.models.derivatives import ORDERS, derivative, some_places
 from hytas.models.kernel import KernelNetwork, gaussian, units_of
 from hytas.models.linear import (
     RATE,

@@ -125,8 +125,9 @@ def test_wavelengths(name: str, tmp_path: Path) -> None:
 
 
 def test_numbers_of_bands_are_no_wavelengths(tmp_path: Path) -> None:
-    for first in (1, 201):
-        tiff(tmp_path / "a.tif", [f"Band_{first + band}" for band in range(BANDS)])
+    gaps = [band + (band > 2) + (band > 4) for band in range(201, 201 + BANDS)]
+    for numbers in (range(1, BANDS + 1), range(201, 201 + BANDS), gaps):
+        tiff(tmp_path / "a.tif", [f"Band_{number}" for number in numbers])
         assert load_scene(tmp_path / "a.tif", LABELS).wavelengths is None
 
 
@@ -202,6 +203,9 @@ def test_places_of_zarr(
     assert grid.transform is not None
 
 
+_BY_NUMBER = ("columns-by-number",)
+
+
 def table(path: Path, columns: Iterable[str], **further: Any) -> Path:
     columns = list(columns)
     frame = pd.DataFrame(np.random.default_rng(0).normal(5, 1, (40, len(columns))), columns=columns)
@@ -215,15 +219,21 @@ def table(path: Path, columns: Iterable[str], **further: Any) -> Path:
 @pytest.mark.parametrize(
     ("columns", "ends", "codes"),
     [
-        ([f"{shift:g}" for shift in range(-50, 200, 5)], None, ()),
-        ([f"shift_{shift:g}" for shift in range(-50, 200, 5)], None, ()),
+        ([f"{shift:g}" for shift in range(-50, 200, 5)], None, _BY_NUMBER),
+        ([f"shift_{shift:g}" for shift in range(-50, 200, 5)], None, _BY_NUMBER),
         ([f"wavenumber_{wave:.2f}" for wave in (899, 1400, 1802)], (11123.5, 5549.4), ()),
+        *(
+            ([f"{stem}{number}" for number in (210, 211, 213, 214, 216)], None, _BY_NUMBER)
+            for stem in ("Band_", "b", "reflectance band ", "ch-")
+        ),
+        ([f"shift {shift}" for shift in range(300, 500, 20)], None, _BY_NUMBER),
+        ([f"Band_{wave}_nm" for wave in range(450, 800, 50)], (450, 750), ()),
         ([f"scan.{wave}_ref" for wave in range(452, 852, 10)], (452, 842), ()),
         ([f"{wave:.2f} cm-1" for wave in np.linspace(899, 1802, 60)], (11123.5, 5549.4), ()),
         (
             [f"{wave:.2f}" for wave in np.linspace(899, 1802, 60)],
             (899, 1802),
-            ("wavelengths-or-wavenumbers",),
+            _BY_NUMBER,
         ),
     ],
 )

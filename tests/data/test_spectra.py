@@ -109,12 +109,26 @@ def test_bands_by_their_names_or_those_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("head", "waves"),
-    [("Wavelength", [450, 550.5, 650]), ("Wavelength (um)", [450, 550.5, 650]), ("band", None)],
+    ("head", "numbers", "waves"),
+    [
+        ("Wavelength", [450, 550.5, 650], [450, 550.5, 650]),
+        ("Wavelength (um)", [0.45, 0.5505, 0.65], [450, 550.5, 650]),
+        ("Wavelength/nm", [450, 550.5, 650], [450, 550.5, 650]),
+        ("Wavelength [A]", [4500, 5505, 6500], [450, 550.5, 650]),
+        ("Wavenumber/cm-1", [5000, 4000, 2000], [2000, 2500, 5000]),
+        ("1/cm", [5000, 4000, 2000], [2000, 2500, 5000]),
+        ("band", [1, 2, 3], None),
+        ("band", [211, 212, 214], None),
+        ("Wavenumber (cm-1)", [-50, 0, 50], None),
+        ("Raman shift", [-50.5, 0, 50], None),
+        ("Raman shift / cm-1", [500, 550, 650], None),
+        ("shift/cm-1", [-500, -300, -250], None),
+    ],
 )
-def test_a_table_with_a_spectrum_a_column_is_transposed(head, waves, tmp_path: Path) -> None:
+def test_a_table_with_a_spectrum_a_column_is_transposed(
+    head: str, numbers: list[float], waves: list[float] | None, tmp_path: Path
+) -> None:
     cells = np.arange(24).reshape(3, 8)
-    numbers = [0.45, 0.5505, 0.65] if "um" in head else waves or [1, 2, 3]
     lines = [f"{head},{','.join(['corn', 'oat'] * 4)}", f"plot{',a,a,b,b' * 2}"]
     lines += [f"{wave},{','.join(map(str, row))}" for wave, row in zip(numbers, cells, strict=True)]
     (tmp_path / "a.csv").write_text("\n".join(lines))

@@ -1,7 +1,7 @@
 """Which columns of a table are bands, and at which wavelengths."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,13 @@ _SIGN = re.compile(r"(.*?)[_ ]*(?:[-\N{MINUS SIGN}]|(?<=^x)\.)")
 """Stem of negative numbers: that of the others and a sign; R writes X.5 for -5."""
 _WAVES = ("", "x", "wl")
 """Stems of names that are wavelengths in any unit."""
+_BANDS = re.compile(r"(?<![a-z])(b|bands?|ch|channels?)\W*$")
+_SHIFT = "shift"
+"""Ends of stems of band numbers, and a word for numbers such as those of Raman spectra."""
+_OF_HEADER = re.compile(
+    rf"(?:(?<![a-z])(?P<unit>{_UNIT})s?[)\]]?|[(\[](?P<letter>\w)[)\]])$", re.IGNORECASE
+)
+"""The unit of a column, such as that of Wavelength (nm), Wavelength/nm, or cm-1."""
 _OF_SAMPLES = re.compile(
     r"(?<![a-z])(lat(itude)?|lon(g|gitude)?|lng|easting|northing|elevation|altitude|gps|utm|utc"
     r"|(date|time)(stamp)?|datetime|year|month|day|doy|hour)(?![a-z])"
@@ -54,9 +61,52 @@ class Numbered(NamedTuple):
     numbers: dict[str, float]
 
     @property
+    def values(self) -> list[float]:
+        return list(self.numbers.values())
+
+    @property
     def wavelengths(self) -> Floats | None:
         """Return the numbers in nm, or None if they are no wavelengths."""
-        return nanometres(list(self.numbers.values()), self.unit)[0]
+        return nanometres(self.values, self.unit)[0] if self.reading is None else None
+
+    @property
+    def may_be_nanometres(self) -> bool:
+        low, high = BY_NAME["nm"].bare or (0.0, 0.0)
+        return not self.unit and low <= min(self.values) and max(self.values) <= high
+
+    @property
+    def reading(self) -> str | None:
+        """Return as what numbers are read that are no wavelengths, by the first rule that fits."""
+        return next((name for name, fits in _READINGS if fits(self)), None)
+
+    def finding(self) -> list[Finding]:
+        """Return a finding on numbers that may be read in another way."""
+        low, high = min(self.values), max(self.values)
+        is_doubtful = _WAVENUMBERS[0] <= low and _SILICON < high <= _WAVENUMBERS[1]
+        what = self.reading
+        if what is None and is_doubtful and self.may_be_nanometres:
+            what = "nm"
+        facts: dict[str, Any] = {"low": low, "high": high, "what": what}
+        return [] if what is None else [note("columns-by-number", **facts)]
+
+
+_READINGS: tuple[tuple[str, Callable[[Numbered], bool]], ...] = (
+    (
+        "a shift, such as that of Raman spectra",
+        lambda kind: (
+            _SHIFT in kind.stem
+            or (min(kind.values) <= 0 < max(kind.values) and not are_counted(kind.values))
+        ),
+    ),
+    (
+        "band numbers",
+        lambda kind: (
+            kind.may_be_nanometres
+            and _BANDS.search(kind.stem) is not None
+            and all(number % 1 == 0 for number in kind.values)
+        ),
+    ),
+)
 
 
 class TableBands(NamedTuple):
@@ -105,8 +155,7 @@ def waves_in(names: Iterable[str]) -> Numbered | None:
     for kind in sorted((kind for kind in kinds if kind.stem in _WAVES), key=lambda k: k.stem):
         if len(kinds) == 1 or kind.wavelengths is not None:
             return kind
-    low, high = BY_NAME["nm"].bare or (0.0, 0.0)
-    if len(kinds) == 1 and all(low <= number <= high for number in kinds[0].numbers.values()):
+    if len(kinds) == 1 and kinds[0].may_be_nanometres and kinds[0].reading is None:
         return kinds[0]
     return None
 
@@ -129,7 +178,7 @@ def bands_of(numeric: Sequence[str], given: str | None = None) -> TableBands:
     others = [name for name in numeric if not is_of_sample(name)]
     names = [name for name in numeric if name in numbered] or (others if len(others) > 1 else [])
     names = names or [*numeric]
-    findings = [] if len(kinds) == 1 else [warning("bands-guessed", columns=names)]
+    findings = kinds[0].finding() if len(kinds) == 1 else [warning("bands-guessed", columns=names)]
     return TableBands(names, None, findings)
 
 
@@ -145,18 +194,13 @@ def _given(numeric: Sequence[str], given: str) -> list[str]:
 
 
 def _with_wavelengths(kind: Numbered) -> TableBands:
-    names, numbers = list(kind.numbers), list(kind.numbers.values())
-    ends: dict[str, Any] = {"low": min(numbers), "high": max(numbers)}
-    is_counted = are_counted(numbers)
-    if min(numbers) <= 0 < max(numbers) and not is_counted:
-        return TableBands(names, None, [note("columns-through-0", **ends)])
-    wavelengths, reason = nanometres(numbers, kind.unit)
-    findings = [] if reason is None or is_counted else [reason]
-    low, high = _WAVENUMBERS
-    is_doubtful = low <= min(numbers) and _SILICON < max(numbers) <= high
-    if wavelengths is not None and not kind.unit and is_doubtful:
-        findings.append(note("wavelengths-or-wavenumbers", **ends))
-    return TableBands(names, wavelengths, findings)
+    findings = kind.finding()
+    wavelengths, reason = (
+        (None, None) if kind.reading is not None else nanometres(kind.values, kind.unit)
+    )
+    if reason is not None and not are_counted(kind.values):
+        findings.append(reason)
+    return TableBands(list(kind.numbers), wavelengths, findings)
 
 
 def is_of_sample(name: str) -> bool:
@@ -179,23 +223,22 @@ def _are_numbers_of_rows(column: Any) -> bool:
 def upright(frame: Any) -> tuple[Any, list[Finding]]:
     """Return a table with a spectrum in each row, and a finding if each column was one.
 
-    Such a table begins with a column of wavelengths, such as "Wavelength (nm)". Rows whose first
-    value is no number describe the spectra.
+    Such a table begins with a column of wavelengths, band numbers or shifts, such as
+    "Wavelength (nm)". Rows whose first value is no number describe the spectra.
     """
     import pandas
 
     name, *samples = frame.columns
     waves = pandas.to_numeric(frame[name], errors="coerce")
     steps = np.diff(waves.dropna().to_numpy(np.float64))
-    if role_of(str(name)) != BAND or not samples or not len(steps) or waves_in(samples):
+    named = _name_of_bands(str(name))
+    if named is None or not samples or not len(steps) or waves_in(samples):
         return frame, []
     if not ((steps > 0).all() or (steps < 0).all()) or waves.isna().sum() > len(steps):
         return frame, []
-    unit = re.search(r"[(\[]([^)\]]+)[)\]]", str(name))
-    ending = f" {unit[1]}" if unit else f" {name}" if unit_of(str(name)) else ""
     turned = frame[samples].T.reset_index(drop=True)
     turned.columns = [
-        str(text).strip() if number != number else f"{number:.10g}{ending}"
+        str(text).strip() if number != number else named.format(f"{number:.10g}")
         for text, number in zip(frame[name], waves, strict=True)
     ]
     for column in turned.columns:
@@ -207,6 +250,23 @@ def upright(frame: Any) -> tuple[Any, list[Finding]]:
     names = [own if own in samples else sample for own, sample in zip(plain, samples, strict=True)]
     turned.insert(0, SAMPLE, names)
     return turned, [note("table-transposed", column=str(name), sample=SAMPLE)]
+
+
+def _name_of_bands(header: str) -> str | None:
+    """Return the name of a band, with {} for its number, by the header of the numbers of bands.
+
+    None if the header names no such numbers.
+    """
+    match = _OF_HEADER.search(header)
+    unit = None if match is None else unit_of(match["unit"] or match["letter"])
+    head = header.lower() if match is None else header[: match.start()].lower().strip(" _/([")
+    if _SHIFT in head:
+        return f"{_SHIFT} {{}}"
+    if role_of(head or header) != BAND and not (unit is not None and unit.inverse):
+        return None
+    if unit is not None:
+        return f"{{}} {unit.name}"
+    return "band {}" if _BANDS.search(head) else "{}"
 
 
 def refuse_texts(argument: str, path: Any, frame: Any) -> None:

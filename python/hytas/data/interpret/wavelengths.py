@@ -202,7 +202,7 @@ def in_descriptions(texts: Sequence[str | None]) -> tuple[list[str] | None, str 
     """Return the wavelengths that descriptions of bands name, such as "410.0 Nanometers".
 
     Numbers alone, such as those of R's terra or in Band_503, are wavelengths if their unit is sure.
-    Numbers of bands follow each other.
+    Numbers of bands follow each other, but for a few gaps.
 
     Returns:
         A text for each band and their unit; None and None if one band has no wavelength.
@@ -214,7 +214,7 @@ def in_descriptions(texts: Sequence[str | None]) -> tuple[list[str] | None, str 
         bare = [match[2] for match in named]
         are_numbers = all((match[1] or "").lower().startswith("band") for match in named)
         steps = np.diff(np.array(bare, np.float64))
-        if not (are_numbers and (steps == 1).all()) and nanometres(bare)[0] is not None:
+        if not (are_numbers and (steps == 1).mean() > 0.5) and nanometres(bare)[0] is not None:
             return bare, None
     units = {unit_of(match[2]): match[2] for match in matches}
     if len(matches) < len(texts) or len(units) != 1:

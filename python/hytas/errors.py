@@ -29,7 +29,10 @@ class InputError(ValueError):
         rule: what a valid value is, or what is wrong with this one.
         hint: what to do, or "". Rule and hint name other arguments in backticks:
             "name one with `cube_key`".
+        code: of the finding (`hytas.data.findings`) that refuses the input; "" for other rules.
     """
+
+    code = ""
 
     def __init__(
         self, argument: object = "", value: Any = _UNSET, rule: str = "", hint: str = ""

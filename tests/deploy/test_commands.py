@@ -14,7 +14,7 @@ import pytest
 import rasterio
 from click.testing import CliRunner
 from rasterio.warp import reproject
-from scipy.io import savemat
+from scipy.io import loadmat, savemat
 from small_model import Exported
 from test_rasters import opened, write_cube
 
@@ -116,6 +116,27 @@ def test_inspect_a_model_a_scene_and_a_folder(
     folder = json.loads(here("inspect", tmp_path, "--json").stdout)
     assert folder["metrics"] == {"OA": 0.5}
     assert folder["files"] == {"metrics.json": 11}
+
+
+def test_labels_of_no_class_or_one(
+    exported: Exported, scene: Path, tmp_path: Path, here: Run
+) -> None:
+    gt = loadmat(scene.with_name("gt.mat"))["gt"]
+    for name, few in (("none", gt * 0), ("one", gt == 3)):
+        np.save(tmp_path / f"{name}.npy", few.astype(np.uint8))
+        told = json.loads(
+            here("inspect", scene, "--labels", tmp_path / f"{name}.npy", "--json").stdout
+        )
+        assert told["size"] == "17 x 23 pixels"
+        assert f"--labels {name}: holds" in told["problems"][0]
+    empty = {"type": "FeatureCollection", "features": []}
+    (tmp_path / "none.geojson").write_text(json.dumps(empty))
+    arguments = ("classify", exported.onnx, scene, "--out", tmp_path / "map.npy", "--json")
+    for name in ("none.npy", "none.geojson"):
+        report = json.loads(here(*arguments, "--labels", tmp_path / name).stdout)
+        assert report["findings"][-1]["code"] == "empty"
+        assert "accuracy" not in report
+    assert np.load(tmp_path / "map.npy").any()
 
 
 def test_doctor_always_answers(here: Run) -> None:

@@ -349,7 +349,7 @@ def _write(
     from hytas.deploy.accuracy import map_accuracy
     from hytas.deploy.outputs import write_map
 
-    if truth is None:
+    if truth is None or not truth.scored.any():
         write_map(out, result, model.card, extras)
         return {}
     try:

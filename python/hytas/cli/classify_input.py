@@ -149,6 +149,8 @@ def read_truth(
     import numpy as np
 
     from hytas.data import Grid, synthetic_scene
+    from hytas.data.findings import note
+    from hytas.data.labels.maps import LabelMaps
     from hytas.data.labels.read import label_files, labels_on_grid
     from hytas.deploy.accuracy import check_truth
 
@@ -160,12 +162,21 @@ def read_truth(
         height, width = source.cube.shape[:2]
         grid = source.grid or Grid(None, None, height, width)
         ids_by_name = dict(zip(model.card.class_names, model.card.class_ids, strict=True))
-        read = labels_on_grid(path, grid, labels_key=key, class_ids=ids_by_name, **marks)
+        try:
+            read = labels_on_grid(path, grid, labels_key=key, class_ids=ids_by_name, **marks)
+        except InputError as error:
+            if error.code != "empty":
+                raise
+            read = LabelMaps((("labels", np.zeros((height, width), np.int64)),))
         first, *others = (values.astype(np.int32) for _, values in read.maps)
         scored, what = first, "labelled pixels, with any that the model was trained on"
         if others:
             (scored,), what = others, "pixels of the test map"
         labelled = np.where(scored > 0, scored, first)
         truth = Truth(labelled, scored, what, label_files(path), read.findings, read.names)
+    if not truth.scored.any():
+        how = "there is nothing to compare the map with"
+        nothing = note("empty", path.name, what="labelled pixel", how=how)
+        return truth._replace(findings=(*truth.findings, nothing))
     check_truth(truth.scored, model.card, truth.names)
     return truth

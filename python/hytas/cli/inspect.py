@@ -23,6 +23,8 @@ _Lines = Callable[[Mapping[str, Any]], list[str]]
 _OF_TABLE = {"label_column", "group_column", "band_columns"}
 _OF_CUBE = {"bands", "nodata", "axes", "cube_key"}
 """Options that say nothing about labels."""
+_OF_FEW_LABELS = ("empty", "classes-few")
+"""Codes of refusals of labels that are right, but too few to train."""
 
 
 @click.command()
@@ -179,7 +181,8 @@ def _scene(path: Path, given: Mapping[str, Any]) -> _Described:
     try:
         scene = load_scene(path, **given)
     except InputError as error:
-        if given and not (error.rule == NO_MAP and given.keys() <= _OF_CUBE):
+        is_cube_alone = error.rule == NO_MAP and given.keys() <= _OF_CUBE
+        if given and not is_cube_alone and error.code not in _OF_FEW_LABELS:
             raise
         return facts | _unlabelled(path, error.render(option), given)
     facts |= {

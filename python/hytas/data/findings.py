@@ -73,9 +73,11 @@ class Finding:
     def error(self, argument: str, value: Any = None) -> InputError:
         """Return the exception that refuses the input because of this finding."""
         rule = f"{self.where}: {self.rule}" if self.where else self.rule
-        if value is None:
-            return InputError(argument, rule=rule, hint=self.hint)
-        return InputError(argument, value, rule, self.hint)
+        error = InputError(argument, rule=rule, hint=self.hint)
+        if value is not None:
+            error = InputError(argument, value, rule, self.hint)
+        error.code = self.code
+        return error
 
 
 class Noted:

@@ -445,7 +445,9 @@ def naming(argument: str, path: Path | str) -> Iterator[None]:
             raise
         rule = error.rule or error.argument  # without a rule the whole message is one text
         named = error.argument if error.rule else ""
-        raise InputError(named or argument, path, rule, error.hint) from error
+        of_file = InputError(named or argument, path, rule, error.hint)
+        of_file.code = error.code
+        raise of_file from error
 
 
 @contextmanager

@@ -58,7 +58,7 @@ def number_findings(
         own: names of the classes by id, which may be empty.
         known: those of `owner`.
     """
-    if not all(not name or is_unnamed(name, number) for number, name in own.items()):
+    if not own or not all(not name or is_unnamed(name, number) for number, name in own.items()):
         return ()
     named = [f"{i} is {name}" for i, name in known.items() if not is_unnamed(name, i)]
     findings = [note("classes-by-number", where, owner=owner, classes=named)] if named else []

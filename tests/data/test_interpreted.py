@@ -184,11 +184,9 @@ PLACE = [30.0, 0, 4e5, 0, -30.0, 5.8e6]
         ({"proj:epsg": 32633}, {}, True),
         ({}, {"proj:epsg": 32633}, True),
         ({}, {"proj:projjson": CRS.from_epsg(32633).to_dict(projjson=True)}, True),
-        (
-            {},
-            {"proj:code": "EPSG:32633", "spatial:transform": PLACE},
-            False,
-        ),
+        ({}, {"proj:code": "EPSG:32633", "spatial:transform": PLACE}, False),
+        ({}, {"stac_discovery": {"id": "S2B", "properties": {"proj:epsg": 32633}}}, True),
+        ({}, {"stac_discovery": {"properties": {"proj:code": "EPSG:32633"}}}, True),
     ],
 )
 def test_places_of_zarr(

@@ -1,6 +1,8 @@
 """Where the pixels of a cube lie, if its array does not say it."""
 
+import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -14,6 +16,8 @@ from hytas.data.record import Contents, Variable, numbers_of, text_of, turned
 
 _CODES = ("proj:code", "proj:epsg", "proj:wkt2", "proj:projjson", "epsg", "crs")
 """Attributes of STAC, EOPF, GeoZarr, stackstac and xarray that name a coordinate system."""
+_STAC_ITEM = "stac_discovery"
+"""Attribute of EOPF products, a STAC item, whose properties are attributes of the product."""
 _TRANSFORMS = ("proj:transform", "spatial:transform")
 _LATITUDE = re.compile(r"(lat|lats|latitude|latitudes)$", re.IGNORECASE)
 _LONGITUDE = re.compile(r"(lon|lons|long|longitude|longitudes)$", re.IGNORECASE)
@@ -42,6 +46,7 @@ class PlacedCube(NamedTuple):
                 (self.variable.attributes, name),
                 (self.contents.attributes, f"{group}/{name}"),
                 (self.contents.attributes, name),
+                (_properties(self.contents), name),
             ):
                 if key in where:
                     return name, where[key]
@@ -67,6 +72,14 @@ class PlacedCube(NamedTuple):
 
 
 _Place = tuple[Grid, Finding]
+
+
+def _properties(contents: Contents) -> Mapping[str, Any]:
+    try:
+        properties = json.loads(text_of(contents.attributes, _STAC_ITEM) or "")["properties"]
+    except (ValueError, TypeError, LookupError):
+        return {}
+    return properties if isinstance(properties, dict) else {}
 
 
 def _upright(variable: Variable) -> Variable:

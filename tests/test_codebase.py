@@ -297,12 +297,23 @@ def _module(path: Path) -> str:
     return ".".join(parts).removesuffix(".__init__")
 
 
+OF_PROBABILITIES = {
+    *("decide/decisions.py", "decide/members.py", "references/runner.py"),
+    *("run/final/prior.py", "run/final/stage.py", "run/prepared.py"),
+}
+
+
 def test_no_other_file_asks_which_task_it_is() -> None:
-    """A task is a value: whoever needs to know something of it asks the task."""
+    """A task is a value: whoever needs to know something of it asks the task.
+
+    Only what calibrates, smooths, or learns from, probabilities asks whether there are any.
+    """
     kinds = {"Classes", "Values"}
     for path in modules():
         if path.is_relative_to(PACKAGE / "tasks"):
             continue
+        if str(path.relative_to(PACKAGE)) not in OF_PROBABILITIES:
+            assert ".has_probabilities" not in path.read_text(encoding="utf-8"), path
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             asked: list[ast.expr] = []
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":

@@ -21,7 +21,7 @@ from hytas.deploy.delta import round_difference
 from hytas.deploy.values import scene_values
 from hytas.errors import InputError
 from hytas.export import Evidence, ExportError, describe, export_checked, export_formats
-from hytas.export.evidence import judge_values
+from hytas.export.evidence import judge_predictions
 from hytas.export.scene_graph import to_scene_onnx
 from hytas.export.updates import check_rounded
 from hytas.models import InputShape, SensorModel, build_network
@@ -132,7 +132,7 @@ def test_files_of_values_give_values_or_say_their_error(
         assert 0 < max(written[name]["RMSE_of_torch"]) < 0.1 * max(task.scale)
     far = own + 0.5 * np.array(task.scale)
     with pytest.raises(ExportError, match="of R2, which goes from"):
-        judge_values("onnx-int8", far, own, evidence.targets, task)
+        judge_predictions("onnx-int8", far, own, evidence.targets, task)
     with pytest.raises(InputError, match="is for classes"):
         export_checked(tmp_path, card, ["onnx-scene-smooth"], evidence)
 

@@ -25,7 +25,7 @@ from hytas.models.regression import (
 )
 from hytas.spaces.costs import linear_costs
 from hytas.spaces.shape import InputShape
-from hytas.tasks import Values
+from hytas.tasks import Values, task_of
 from hytas.tasks.values import conformal_widths
 from hytas.types import Array
 
@@ -153,7 +153,7 @@ def test_a_table_of_values(tmp_path: Path) -> None:
     assert np.isnan(scene.targets(np.array([2]))[0, 1])
     assert scene.groups is not None
     assert scene.groups.max() == 4
-    task = Values.of(scene.continuous).fitted(scene.targets(np.arange(12)))
+    task = task_of(scene).fitted(scene.targets(np.arange(12)))
     assert_allclose(
         task.decoded(task.coded(scene.targets(np.arange(2)))), [[0, 0], [0.1, 1]], atol=1e-6
     )

@@ -155,7 +155,7 @@ def _ends(card: "ModelCard") -> tuple[str, str]:
         if card.graph == "smooth-scene":
             return f"{tile}, valid (H, W) bool", maps
         outputs = f"{task.output_name} (H, W, {len(card.class_ids)}) float32"
-        if not task.has_probabilities:
+        if "classes" not in task.maps:
             return tile, outputs
         return tile, maps + (f", {outputs}" if card.smoothing is not None else "")
     patches = f"patches (N, {side}, {side}, {bands}) {card.dtype}"

@@ -54,7 +54,7 @@ def predict(
     from hytas.deploy.values import half_widths
 
     deployed = DeployedModel.load(model, provider)
-    graphs = ("patch",) if deployed.task.has_probabilities else ("patch", "scene")
+    graphs = ("patch",) if "classes" in deployed.task.maps else ("patch", "scene")
     if deployed.card.graph not in graphs:
         raise InputError(
             "model", model, f"is a {deployed.card.graph} graph; a patch graph is needed"

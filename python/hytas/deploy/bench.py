@@ -188,9 +188,8 @@ def main(argument: str) -> None:
     if model.card.graph not in ("patch", IMAGE):
         tile = example(model, (setting.batch + side - 1, 64 + side - 1, bands))
         valid = np.ones((setting.batch, 64), np.bool_)
-        run_tile = model.run_tile if model.task.has_probabilities else model.run_tile_outputs
         runs = {
-            "scene": lambda: run_tile(tile),
+            "scene": lambda: model.run_tile_maps(tile),
             "smooth-scene": lambda: model.run_tile_smoothed(tile, valid),
         }
         report(runs[model.card.graph], setting.batch * 64, setting.seconds)

@@ -93,7 +93,7 @@ def check_signature(values: Sequence[onnxruntime.NodeArg], card: ModelCard, path
     task = task_of_card(card)
     outputs = (task.output_name, "tensor(float)", [None, None, classes])
     # A scene graph of classes without a guide gives no probabilities: nothing smooths them.
-    of_classes = [*maps, *([outputs] if card.smoothing is not None else [])]
+    given = {*task.maps, *([task.output_name] if card.smoothing is not None else [])}
     patches = [
         ("patches", taken, [None, side, side, bands]),
         (task.output_name, "tensor(float)", [None, classes]),
@@ -101,7 +101,7 @@ def check_signature(values: Sequence[onnxruntime.NodeArg], card: ModelCard, path
     wanted = {
         "patch": patches,
         IMAGE: patches,
-        "scene": [tile, *(of_classes if task.has_probabilities else [outputs])],
+        "scene": [tile, *(one for one in (*maps, outputs) if one[0] in given)],
         "smooth-scene": [tile, ("valid", "tensor(bool)", [None, None]), *maps],
     }[card.graph]
     stated = [

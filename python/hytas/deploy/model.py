@@ -144,6 +144,12 @@ class DeployedModel:
         """Classify a tile with its margin, of the card's type: class ids and confidence (H, W)."""
         return self._maps({"tile": tile}, self._inner(tile))
 
+    def run_tile_maps(self, tile: Array) -> tuple[Array, ...]:
+        """Return what a scene graph gives of a tile with its margin: the maps of its task."""
+        if self.task.maps == (self.task.output_name,):
+            return (self.run_tile_outputs(tile),)
+        return self.run_tile(tile)
+
     def run_tile_smoothed(self, tile: Array, valid: npt.NDArray[np.bool_]) -> tuple[Array, Array]:
         """Do the same with a graph that smooths itself; `valid` (H, W) is the valid mask."""
         return self._maps({"tile": tile, "valid": valid}, self._inner(tile))

@@ -28,9 +28,6 @@ from hytas.tasks import PredictionTask
 from hytas.tasks.classes import TIE, Classes, largest_gap
 from hytas.types import Array
 
-AGREEMENT = 0.99
-OA_DROP = 0.005
-R2_DROP = 0.01
 SCENE_ROWS = 8
 REDUCED_ROWS = 64
 """Rows of a scene, at most, to check a scene graph of reduced precision on."""
@@ -121,46 +118,13 @@ def judge_reduced(
 
     Of values: R2 at most 1 point lower.
     """
-    if not evidence.task.has_probabilities:
-        values = evidence.predictions(open_file(path))
-        return judge_values(name, values, evidence.expected, evidence.targets, evidence.task)
-    probabilities = evidence.predictions(open_file(path))
-    usable = np.isfinite(probabilities).all(axis=1)
-    difference = float(np.nanmax(np.abs(probabilities - evidence.expected)))
-    predicted = np.where(usable, probabilities.argmax(1), -1)
-    expected = evidence.expected.argmax(1)
-    return {
-        **judge_labels(name, predicted, expected, evidence.targets),
-        "max_difference": difference,
-    }
-
-
-def judge_values(
-    name: str, values: Array, expected: Array, targets: Array, task: PredictionTask
-) -> dict[str, Any]:
-    """Return the figures of a model of values of reduced precision.
-
-    Args:
-        values: (pixels, T), in units.
-        expected: values of the exact model.
-    """
-    aims = task.coded(targets)
-    merits = [task.merits(task.coded(each), aims).mean() for each in (values, expected)]
-    after, before = (float(np.nan_to_num(each, nan=-np.inf)) for each in merits)
-    error = np.sqrt(((values - expected) ** 2).mean(axis=0))
-    figures = {
-        "pixels": len(values),
-        task.figure: after,
-        f"{task.figure}_torch": before,
-        "RMSE_of_torch": [float(one) for one in error],
-        "max_difference": task.gap(values, expected),
-    }
-    if not before - after <= R2_DROP:
-        rule = f"must lose at most {R2_DROP:g} of R2, which goes from {before:.4f} to {after:.4f}"
-        refused = ExportError("formats", name, rule, "`force` writes it anyway")
-        refused.figures = figures
-        raise refused
-    return figures
+    outputs, task = evidence.predictions(open_file(path)), evidence.task
+    predicted = task.chosen(outputs)
+    figures = judge_predictions(
+        name, predicted, task.chosen(evidence.expected), evidence.targets, task
+    )
+    usable = np.isfinite(outputs).all(axis=1)
+    return {**figures, "max_difference": task.gap(outputs[usable], evidence.expected[usable])}
 
 
 def judge_reduced_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
@@ -195,13 +159,10 @@ def predicted_of_rows(
         pixels: flat indices.
     """
     ids = np.asarray(deployed.card.class_ids)
-    order = np.argsort(ids)
 
     def predicted(row: int) -> Array:
-        strip = tile(row, row + 1, deployed.card.margin)
-        if not deployed.task.has_probabilities:
-            return np.asarray(deployed.run_tile_outputs(strip)[0])
-        return np.asarray(order[np.searchsorted(ids, deployed.run_tile(strip)[0][0], sorter=order)])
+        maps = deployed.run_tile_maps(tile(row, row + 1, deployed.card.margin))
+        return deployed.task.of_maps([one[0] for one in maps], ids)
 
     rows, places = np.unique(pixels // width, return_inverse=True)
     whole = np.stack([predicted(int(row)) for row in rows])
@@ -211,41 +172,14 @@ def predicted_of_rows(
 def judge_predictions(
     name: str, predicted: Array, expected: Array, targets: Array, task: PredictionTask
 ) -> dict[str, Any]:
-    """Return the figures of a model of reduced precision, from class indices or values."""
-    if task.has_probabilities:
-        return judge_labels(name, predicted, expected, targets)
-    return judge_values(name, predicted, expected, targets, task)
+    """Return the figures of a model of reduced precision, from class indices or values.
 
-
-def judge_labels(
-    name: str,
-    predicted: npt.NDArray[np.int64],
-    expected: npt.NDArray[np.int64],
-    targets: npt.NDArray[np.int64],
-) -> dict[str, Any]:
-    """Return the figures of a model of reduced precision.
-
-    Args:
-        expected: class indices by the exact model.
+    Raises:
+        ExportError: it loses more than the task allows.
     """
-    agreement = float((predicted == expected).mean())
-    accuracy = float((predicted == targets).mean())
-    reference = float((expected == targets).mean())
-    figures = {
-        "pixels": len(predicted),
-        "agreement": agreement,
-        "OA": accuracy,
-        "OA_torch": reference,
-    }
-    if agreement < AGREEMENT or reference - accuracy > OA_DROP:
-        error = ExportError(
-            "formats",
-            name,
-            f"must give {100 * AGREEMENT:g} % of the exact labels and lose at most {OA_DROP:g} of "
-            f"OA; {100 * agreement:.2f} % of {len(predicted)} labels agree and OA goes from "
-            f"{reference:.4f} to {accuracy:.4f}",
-            "`force` writes it anyway",
-        )
+    figures, rule = task.judged(predicted, expected, targets)
+    if rule:
+        error = ExportError("formats", name, rule, "`force` writes it anyway")
         error.figures = figures
         raise error
     return figures
@@ -260,18 +194,12 @@ def judge_scene(name: str, path: Path, evidence: Evidence) -> dict[str, Any]:
     rows = np.unique(np.linspace(0, height - 1, SCENE_ROWS).astype(np.int64))
     for row in rows:
         tile = evidence.tile(int(row), int(row) + 1, deployed.card.margin)
-        if task.has_probabilities:
-            classes, confidence = deployed.run_tile(tile)
-        else:
-            outputs = deployed.run_tile_outputs(tile)
+        maps = deployed.run_tile_maps(tile)
         for left in range(0, width, _BATCH):
             columns = np.arange(left, min(left + _BATCH, width))
             expected = reference(evidence.across(row * width + columns))
-            if not task.has_probabilities:
-                largest = max(largest, task.gap(outputs[0, columns], expected) / task.unit)
-                continue
-            largest = max(largest, largest_gap(confidence[0, columns], expected.max(1)))
-            changed += int((classes[0, columns] != ids[expected.argmax(1)]).sum())
+            gap, others = task.compare_maps([one[0, columns] for one in maps], expected, ids)
+            largest, changed = max(largest, gap), changed + others
     return compared(name, len(rows) * width, largest, changed)
 
 

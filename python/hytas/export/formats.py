@@ -202,7 +202,7 @@ def export_file(
         card = replace(card, dtype=taken)
         evidence = replace(evidence, dtype=card.numpy_dtype)
     entry = FORMATS[name]
-    if entry.of_classes and not evidence.task.has_probabilities:
+    if entry.of_classes and "classes" not in evidence.task.maps:
         raise InputError("formats", name, "is for classes, and the model predicts values")
     with atomic_write(path) as staged:
         entry.write(evidence.model, staged, card)

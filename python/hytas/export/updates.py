@@ -27,7 +27,7 @@ def check_rounded(
 
     Returns:
         pixels, agreement of the labels, OA and OA_torch, which is that of the exact file; of values
-        the figures of `judge_values`.
+        R2 and R2_torch.
     """
     if not isinstance(scene, Scene):
         raise InputError("check", rule="must be a run on a scene; this one is on images")

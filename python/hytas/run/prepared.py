@@ -76,7 +76,7 @@ class PreparedData:
     @property
     def has_class_map(self) -> bool:
         """Whether all of it is drawn as a map of classes."""
-        return self.scene.has_map and self.task.has_probabilities
+        return self.scene.has_map and "classes" in self.task.maps
 
     @property
     def has_methods(self) -> bool:
@@ -221,7 +221,7 @@ class PreparedScene(PreparedData):
 
     def with_neighbours(self, pixels: Pixels) -> tuple[Pixels, Pixels]:
         """Return at most so many that the filter reads about `MOST_NEIGHBOURS` around them."""
-        if not self.task.has_probabilities:
+        if self.smoother is None:
             return super().with_neighbours(pixels)
         compared = pixels[self.valid.flat[pixels]]
         reach = 2 * self.guide.radius
@@ -332,7 +332,7 @@ def prepare_scene(
     check_band_group(config.band_group, bands)
     side = scene.side_of(config.patch_size)
     shape: Shape = InputShape(
-        bands, task.outputs, side, config.band_group, int(not task.has_probabilities)
+        bands, task.outputs, side, config.band_group, int(task.scales_outputs)
     )
     if isinstance(scene, Spectra):
         return PreparedSpectra(scene, split, preprocessing, shape)

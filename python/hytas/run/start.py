@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from hytas.data import LabelledData, Preprocessing, Scene, Split, as_scene
-from hytas.data.join import check_same_bands, with_classes
+from hytas.data.join import check_same_bands
 from hytas.decide.decisions import Decisions
 from hytas.deploy import DeployedModel
 from hytas.deploy.smoothing import Smoothing
@@ -154,9 +154,7 @@ class StartingModel:
         if own.told != kept.told:
             rule = f"is labelled with {own.told}, and the model of {name} predicts {kept.told}"
             raise InputError("data", scene.name, rule)
-        if not own.has_probabilities:
-            return scene
-        return with_classes(scene, card.class_ids, card.class_names, name)
+        return own.relabelled(scene, card, name)
 
     def task(self, training: LabelledPixels, targets: Array) -> PredictionTask:
         """Return the task of a run: that of the model, with a slope and a bias for other samples.
@@ -166,7 +164,7 @@ class StartingModel:
             targets: their targets.
         """
         task, network = task_of_card(self.card), self.model.network
-        if task.has_probabilities:
+        if task.is_fine_tuned:
             return task
         predicted = task.predicted(logits_of(network, training, torch.device("cpu")))
         return task.recalibrated(task.decoded(predicted), targets)
@@ -290,7 +288,7 @@ def further_config(start: str | Path) -> tuple[RunConfig, dict[str, Any]]:
 def _recipe_of(card: ModelCard) -> Recipe:
     if card.of_images:
         return IMAGES
-    return RECIPE if task_of_card(card).has_probabilities else VALUES
+    return RECIPE if task_of_card(card).is_fine_tuned else VALUES
 
 
 def changes(before: RunFolder, scene: Scene, pixels: Pixels, onnx: Path) -> dict[str, Any]:
@@ -332,6 +330,5 @@ def _compare(
         parts = np.array_split(pixels, max(1, len(pixels) // READ_PIXELS))
         outputs = np.concatenate([model.predict_patches(read(part)) for part in parts])
         task, names = task_of_card(model.card), model.card.class_names
-        chances = outputs if task.has_probabilities else None
-        reports.append(task.report(truth, task.chosen(outputs), names, chances))
+        reports.append(task.report(truth, task.chosen(outputs), names, outputs))
     return {"name": scene.name, "role": role, "before": reports[0], "after": reports[1]}

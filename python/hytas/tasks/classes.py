@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hytas.metrics import accuracy_report, log_mean
+from hytas.metrics import accuracy_report, calibration, log_mean
 from hytas.spaces.names import FITS
 from hytas.types import Array, Logits
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from hytas.data.samples import Samples
+    from hytas.data.scene import Scene
     from hytas.model_card import ModelCard
     from hytas.models.linear import LinearSkip
     from hytas.tasks.protocol import Held
 
 TIE = 1e-5  # ten times the largest measured difference between torch and onnxruntime
+AGREEMENT, OA_DROP = 0.99, 0.005
+"""What a file of reduced precision keeps, at least, of labels, and loses, at most, of OA."""
 RACE_METHODS = ("svm", "rf")
 """Reference methods whose accuracy is shown beside that of racing networks."""
 
@@ -45,8 +49,22 @@ class Classes:
     figure, ranking = "OA", "probability"
     unit = 1.0
     scaling: ClassVar[str | None] = None
-    output_name = "probabilities"
+    output_name, maps = "probabilities", ("classes", "confidence")
+    scales_outputs, is_fine_tuned = False, True
     told = "classes"
+
+    @classmethod
+    def of_data(cls, data: Samples) -> Self | None:
+        return cls(data.classes)
+
+    @classmethod
+    def of_card(cls, card: ModelCard) -> Self | None:
+        return cls(len(card.class_ids))
+
+    def relabelled(self, scene: Scene, card: ModelCard, owner: str) -> Scene:
+        from hytas.data.join import with_classes
+
+        return with_classes(scene, card.class_ids, card.class_names, owner)
 
     def fitted(self, targets: Array) -> Classes:
         return self
@@ -73,6 +91,36 @@ class Classes:
 
     def chosen(self, outputs: Array) -> NDArray[Any]:
         return np.asarray(outputs.argmax(axis=1))
+
+    def of_maps(self, maps: Sequence[Array], ids: Array) -> NDArray[Any]:
+        order = np.argsort(ids)
+        return np.asarray(order[np.searchsorted(ids, maps[0], sorter=order)])
+
+    def compare_maps(self, maps: Sequence[Array], expected: Array, ids: Array) -> tuple[float, int]:
+        classes, confidence = maps
+        gap = largest_gap(confidence, expected.max(axis=1))
+        return gap, int((classes != ids[expected.argmax(axis=1)]).sum())
+
+    def judged(
+        self, predicted: Array, expected: Array, targets: Array
+    ) -> tuple[dict[str, Any], str]:
+        agreement = float((predicted == expected).mean())
+        accuracy = float((predicted == targets).mean())
+        reference = float((expected == targets).mean())
+        figures = {
+            "pixels": len(predicted),
+            "agreement": agreement,
+            "OA": accuracy,
+            "OA_torch": reference,
+        }
+        if agreement >= AGREEMENT and reference - accuracy <= OA_DROP:
+            return figures, ""
+        rule = (
+            f"must give {100 * AGREEMENT:g} % of the exact labels and lose at most {OA_DROP:g} of "
+            f"OA; {100 * agreement:.2f} % of {len(predicted)} labels agree and OA goes from "
+            f"{reference:.4f} to {accuracy:.4f}"
+        )
+        return figures, rule
 
     def changed(self, output: Array, expected: Array) -> int:
         # Without ties that float32 cannot decide: torch itself may give another class there.
@@ -104,6 +152,12 @@ class Classes:
         import torch.nn.functional as F
 
         return F.one_hot(targets, self.outputs).float()
+
+    def draws(self, targets: NDArray[Any]) -> NDArray[np.float64] | None:
+        return None
+
+    def labels(self, targets: NDArray[Any], names: Sequence[str]) -> Sequence[Any]:
+        return [names[target] for target in targets]
 
     def weights(self, targets: NDArray[Any], exponent: float) -> NDArray[np.float32] | None:
         if not exponent:
@@ -152,6 +206,11 @@ class Classes:
 
     def mean(self, logits: Sequence[Logits]) -> Logits:
         return log_mean(logits)
+
+    def test_figures(
+        self, card: ModelCard, truth: Array, predicted: Array, uncalibrated: Array
+    ) -> dict[str, Any]:
+        return {"ECE_before": calibration(truth, predicted, uncalibrated)["ECE"]}
 
     def report(
         self,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 from hytas.model_card import ModelCard
@@ -13,6 +14,8 @@ from hytas.types import Array, Logits
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from hytas.data.samples import Samples
+    from hytas.data.scene import Scene
     from hytas.models.linear import LinearSkip
 
 
@@ -72,8 +75,38 @@ class PredictionTask(Protocol):
         """Name of the output of a model's graph."""
 
     @property
+    def maps(self) -> tuple[str, ...]:
+        """Names of what a scene graph gives of each pixel."""
+
+    @property
+    def scales_outputs(self) -> bool:
+        """Whether a model holds a centre and a scale of each output."""
+
+    @property
+    def is_fine_tuned(self) -> bool:
+        """Whether a model is trained further for another scene; values are only recalibrated."""
+
+    @property
     def told(self) -> str:
         """What labels are: "classes", or the names of targets."""
+
+    @classmethod
+    def of_data(cls, data: Samples) -> Self | None:
+        """Return the task, not fitted, of labelled data that it suits; None of others."""
+
+    @classmethod
+    def of_card(cls, card: ModelCard) -> Self | None:
+        """Return the task of a model that it suits; None of others."""
+
+    def relabelled(self, scene: Scene, card: ModelCard, owner: str) -> Scene:
+        """Return a scene with the labels of a model.
+
+        Args:
+            owner: of the card, for the message.
+
+        Raises:
+            InputError: the scene has classes that the model lacks.
+        """
 
     def fitted(self, targets: Array) -> PredictionTask:
         """Return the task as the targets of training samples decide it."""
@@ -102,6 +135,29 @@ class PredictionTask(Protocol):
     def changed(self, output: Array, expected: Array) -> int:
         """Count samples for which a file predicts something else than it should."""
 
+    def of_maps(self, maps: Sequence[Array], ids: Array) -> NDArray[Any]:
+        """Return predictions, in the form of `chosen`, of what a scene graph gives of n pixels.
+
+        Args:
+            ids: (C,) of the classes of the model.
+        """
+
+    def compare_maps(self, maps: Sequence[Array], expected: Array, ids: Array) -> tuple[float, int]:
+        """Return `gap` in tolerances of probabilities, and `changed`, of what a scene graph gives.
+
+        Args:
+            expected: outputs (n, C) of the model.
+        """
+
+    def judged(
+        self, predicted: Array, expected: Array, targets: Array
+    ) -> tuple[dict[str, Any], str]:
+        """Return the figures of a model of reduced precision, and the rule that it breaks, or "".
+
+        Args:
+            predicted, expected: its predictions and those of the exact model, as by `chosen`.
+        """
+
     def gap(self, output: Array, expected: Array) -> float:
         """Return the largest difference of outputs, in a unit that tells how far they may lie."""
 
@@ -121,6 +177,15 @@ class PredictionTask(Protocol):
 
     def aims(self, targets: Tensor) -> Tensor:
         """Return what the loss aims at (n, C), from targets of samples."""
+
+    def draws(self, targets: NDArray[Any]) -> NDArray[np.float64] | None:
+        """Return the share (n,) of each training sample among those drawn for an epoch.
+
+        None draws each once.
+        """
+
+    def labels(self, targets: NDArray[Any], names: Sequence[str]) -> Sequence[Any]:
+        """Return targets as `table` takes them."""
 
     def weights(self, targets: NDArray[Any], exponent: float) -> NDArray[Any] | None:
         """Return the weights (C,) of outputs in the loss; None for equal ones."""
@@ -152,6 +217,15 @@ class PredictionTask(Protocol):
 
     def mean(self, logits: Sequence[Logits]) -> Logits:
         """Return the logits (n, C) of the mean of networks."""
+
+    def test_figures(
+        self, card: ModelCard, truth: Array, predicted: Array, uncalibrated: Array
+    ) -> dict[str, Any]:
+        """Return figures of a model's card on test samples, next to those of `report`.
+
+        Args:
+            uncalibrated: (n,) confidence before the calibration.
+        """
 
     def report(
         self,

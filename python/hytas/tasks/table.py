@@ -6,14 +6,15 @@ from hytas.tasks.classes import Classes
 from hytas.tasks.protocol import PredictionTask
 from hytas.tasks.values import Values
 
+TASKS: tuple[type[PredictionTask], ...] = (Values, Classes)
+"""The first that suits labelled data, or a model, is its task."""
+
 
 def task_of(data: Samples) -> PredictionTask:
     """Return what is predicted of labelled data."""
-    if data.continuous is not None:
-        return Values.of(data.continuous)
-    return Classes(data.classes)
+    return next(task for kind in TASKS if (task := kind.of_data(data)) is not None)
 
 
 def task_of_card(card: ModelCard) -> PredictionTask:
     """Return what a model predicts."""
-    return Classes(len(card.class_ids)) if card.targets is None else Values.from_card(card)
+    return next(task for kind in TASKS if (task := kind.of_card(card)) is not None)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hytas.data.palette import palette
-from hytas.data.targets import Targets
 from hytas.metrics import value_report
 from hytas.spaces.names import SHARE_FITS, VALUE_FITS
 from hytas.tasks.classes import largest_gap
@@ -19,6 +18,8 @@ from hytas.types import Array, Floats, Logits
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from hytas.data.samples import Samples
+    from hytas.data.scene import Scene
     from hytas.model_card import ModelCard
     from hytas.models.linear import LinearSkip
     from hytas.tasks.protocol import Held
@@ -30,6 +31,8 @@ CARD = ("units", "centre", "scale", "low", "high")
 """Facts that a card holds of each target."""
 LEAST_FOR_SLOPE = 5
 """Samples of another instrument that a slope is fitted to."""
+R2_DROP = 0.01
+"""What a file of reduced precision loses, at most, of R2."""
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 """Of conformal intervals."""
 METHODS = ("plsr", "ridge", "svr", "forest")
@@ -59,12 +62,18 @@ class Values:
     has_probabilities, counts_groups = False, True
     figure, ranking = "R2", "rmse"
     unit = 10.0
-    output_name = "values"
+    output_name, maps = "values", ("values",)
+    scales_outputs, is_fine_tuned = True, False
 
     @classmethod
-    def of(cls, targets: Targets) -> Self:
-        """Return the task of targets, before it is fitted."""
+    def of_data(cls, data: Samples) -> Self | None:
+        targets = data.continuous
+        if targets is None:
+            return None
         return cls(targets.names, targets.units, fractions=targets.fractions)
+
+    def relabelled(self, scene: Scene, card: ModelCard, owner: str) -> Scene:
+        return scene
 
     def fitted(self, targets: Array) -> Self:
         centre, scale = np.nanmean(targets, axis=0), np.nanstd(targets, axis=0)
@@ -128,9 +137,10 @@ class Values:
         )
 
     @classmethod
-    def from_card(cls, card: ModelCard) -> Self:
-        """Return the task of a model of values."""
-        facts = dict(card.targets or {})
+    def of_card(cls, card: ModelCard) -> Self | None:
+        if card.targets is None:
+            return None
+        facts = dict(card.targets)
         numbers = {name: tuple(facts[name]) for name in CARD}
         return cls(tuple(card.class_names), fractions=bool(facts["fractions"]), **numbers)
 
@@ -148,6 +158,31 @@ class Values:
 
     def chosen(self, outputs: Array) -> NDArray[Any]:
         return np.asarray(outputs, np.float64)
+
+    def of_maps(self, maps: Sequence[Array], ids: Array) -> NDArray[Any]:
+        return self.chosen(maps[0])
+
+    def compare_maps(self, maps: Sequence[Array], expected: Array, ids: Array) -> tuple[float, int]:
+        return self.gap(maps[0], expected) / self.unit, 0
+
+    def judged(
+        self, predicted: Array, expected: Array, targets: Array
+    ) -> tuple[dict[str, Any], str]:
+        aims = self.coded(targets)
+        merits = [self.merits(self.coded(each), aims).mean() for each in (predicted, expected)]
+        after, before = (float(np.nan_to_num(each, nan=-np.inf)) for each in merits)
+        error = np.sqrt(((predicted - expected) ** 2).mean(axis=0))
+        figures = {
+            "pixels": len(predicted),
+            self.figure: after,
+            f"{self.figure}_torch": before,
+            "RMSE_of_torch": [float(one) for one in error],
+            "max_difference": self.gap(predicted, expected),
+        }
+        if before - after <= R2_DROP:
+            return figures, ""
+        rule = f"must lose at most {R2_DROP:g} of R2, which goes from {before:.4f} to {after:.4f}"
+        return figures, rule
 
     def changed(self, output: Array, expected: Array) -> int:
         return 0
@@ -183,6 +218,12 @@ class Values:
 
     def aims(self, targets: Tensor) -> Tensor:
         return targets
+
+    def draws(self, targets: NDArray[Any]) -> NDArray[np.float64] | None:
+        return None
+
+    def labels(self, targets: NDArray[Any], names: Sequence[str]) -> Sequence[Any]:
+        return list(targets)
 
     def weights(self, targets: NDArray[Any], exponent: float) -> NDArray[Any] | None:
         return None
@@ -247,6 +288,11 @@ class Values:
         mean = np.asarray(np.mean(each, axis=0, dtype=np.float32))
         mean = np.log(np.maximum(self.decoded(mean), 1e-6)) if self.fractions else mean
         return np.asarray(mean, np.float32)
+
+    def test_figures(
+        self, card: ModelCard, truth: Array, predicted: Array, uncalibrated: Array
+    ) -> dict[str, Any]:
+        return coverage(card, truth, predicted)
 
     def report(
         self,

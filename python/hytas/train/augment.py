@@ -17,13 +17,19 @@ SMALL_SIDE, SMALL_SHIFT = 32, 1 / 8
 """Images of at most this side, which AutoFormer moves by up to 4 of 32 pixels instead of a crop."""
 
 
-def random_order(count: int, repeats: int, generator: torch.Generator) -> Tensor:
+def random_order(
+    count: int, repeats: int, generator: torch.Generator, draws: Tensor | None = None
+) -> Tensor:
     """Return the positions (count,) of one epoch, of `count` samples, in a random order.
 
     Args:
         repeats: copies of a sample, which follow each other; so many times fewer are drawn.
+        draws: (count,) share of each sample among those drawn; None draws each once.
     """
-    order = _permutation(generator, count)
+    if draws is None:
+        order = _permutation(generator, count)
+    else:
+        order = torch.multinomial(draws, count, replacement=True, generator=generator)
     return order[: math.ceil(count / repeats)].repeat_interleave(repeats)[:count]
 
 

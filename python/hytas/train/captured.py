@@ -104,7 +104,7 @@ class ResidentSteps:
         self.targets = training.target_probabilities(everything, device)
         self.validation = [validation.batch(part, device) for part in validation.positions(device)]
         self.evaluated, self.task = len(validation), validation.task
-        self.generator = torch.Generator(device)
+        self.generator, self.draws = torch.Generator(device), training.draws(device)
         steps, rows = recipe.steps_per_epoch(len(training)), recipe.batch_size
         self.order = torch.zeros((steps, rows), dtype=torch.int64, device=device)
         self.rates, self.decays = torch.zeros((2, steps), device=device)
@@ -122,7 +122,7 @@ class ResidentSteps:
         seed, steps, count = epoch_seed(course.seed, epoch), len(self.sizes), sum(self.sizes)
         self.generator.manual_seed(seed)
         torch.manual_seed(seed + 1)  # drop-path uses the global generator
-        order = random_order(count, course.recipe.repeats, self.generator)
+        order = random_order(count, course.recipe.repeats, self.generator, self.draws)
         self.order.view(-1)[:count].copy_(order)
         numbers = range(epoch * steps, (epoch + 1) * steps)
         rates = [course.rate * course.schedule.share(n, course.epochs * steps) for n in numbers]

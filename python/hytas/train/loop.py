@@ -240,7 +240,7 @@ def train_epoch(learner: Learner, state: TrainingState, course: Course) -> float
     training, recipe, epoch = course.training, course.recipe, len(state.history)
     generator = torch.Generator().manual_seed(epoch_seed(course.seed, epoch))
     torch.manual_seed(epoch_seed(course.seed, epoch) + 1)  # drop-path uses the global generator
-    order = random_order(len(training), recipe.repeats, generator).numpy()
+    order = random_order(len(training), recipe.repeats, generator, training.draws()).numpy()
     steps = recipe.steps_per_epoch(len(training))
     # One transfer at the end: the GPU does not have to wait after every step.
     losses = torch.zeros((), dtype=torch.float64, device=course.device)

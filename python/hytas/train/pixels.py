@@ -70,6 +70,11 @@ class LabelledPixels:
             return torch.from_numpy(self.soft_labels[order]).to(device)
         return self.task.aims(torch.from_numpy(self.targets[order]).to(device))
 
+    def draws(self, device: torch.device | str = "cpu") -> Tensor | None:
+        """Return the share (n,) of each pixel among those drawn for an epoch; None: each once."""
+        shares = self.task.draws(self.targets)
+        return None if shares is None else torch.from_numpy(shares).to(device)
+
     def positions(self, device: torch.device) -> list[NDArray[np.int64]]:
         """Return all positions in order, in parts that `device` evaluates at once."""
         most = EVALUATION_BATCH.get(device.type, EVALUATION_BATCH["cpu"])

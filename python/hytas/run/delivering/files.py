@@ -25,7 +25,7 @@ from hytas.export import (
     target_format,
 )
 from hytas.files import move
-from hytas.metrics import accuracy_report, calibration
+from hytas.metrics import accuracy_report
 from hytas.model_card import ModelCard
 from hytas.references import figures_by_scene
 from hytas.report import ROLES, ReportPixels, choose_samples, view_pixels
@@ -34,7 +34,6 @@ from hytas.run.folder import RunFolder, write_json
 from hytas.run.prepared import PreparedData
 from hytas.run.progress import Report
 from hytas.run.weights import DECISIONS, TrainedModel, load_weights
-from hytas.tasks.values import coverage
 
 PARITY_BATCH = 64
 MAIN_FORMATS = ("onnx", "torchscript")  # every run writes these
@@ -84,10 +83,7 @@ def _metrics(context: RunContext, model: TrainedModel, parity: Parity) -> dict[s
     test = data.task.report(
         truth, predicted, card.class_names, parity.confidence[at], data.groups(split.test)
     )
-    if data.task.has_probabilities:
-        test["ECE_before"] = calibration(truth, predicted, parity.uncalibrated[at])["ECE"]
-    else:
-        test |= coverage(card, truth, predicted)
+    test |= data.task.test_figures(card, truth, predicted, parity.uncalibrated[at])
     training = dict(model.training)
     trained, _ = context.final_pixels
     return {
@@ -246,9 +242,7 @@ def predictions_stage(run: Run) -> None:
         deployed, read, len(test), lambda done, total: run.report.pixels("classify", done, total)
     )
     targets, task = samples.targets(test), data.task
-    labels = list(targets)
-    if task.has_probabilities:
-        labels = [samples.class_names[target] for target in targets]
+    labels = task.labels(targets, samples.class_names)
     rows, columns = np.divmod(test, samples.width)
     named = {"row": [str(number + 1) for number in rows]}
     if isinstance(samples, ImageSet):

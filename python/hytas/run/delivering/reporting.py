@@ -165,10 +165,13 @@ def run_facts(
 
 def _pairs(folder: RunFolder, card: ModelCard) -> dict[str, Any]:
     """Return observed and predicted values, and places, of the table of test samples."""
-    if task_of_card(card).has_probabilities or not folder.predictions.is_file():
+    if not folder.predictions.is_file():
         return {}
     with folder.predictions.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
+        table = csv.DictReader(file)
+        if not {f"{name} observed" for name in card.class_names} <= {*(table.fieldnames or ())}:
+            return {}
+        rows = list(table)
 
     def column(name: str) -> Any:
         return np.array([float(row.get(name) or "nan") for row in rows])

@@ -1,7 +1,11 @@
 """The torture at its smallest: one job, one kill, one fault of each kind, two processes at once."""
 
+import numpy as np
 import pytest
 
+from hytas.train.fit import Fitted
+from hytas.train.loop import TrainingResult
+from hytas.train.state import Epoch
 from torture import JOBS, Torture, fault_points, what_is_there
 
 SCORE = JOBS[-1]
@@ -42,6 +46,26 @@ def test_a_difference_is_found(torture: Torture) -> None:
     assert what_is_there(out) == before  # seconds differ from run to run
     (out / "a.csv").write_text("score,seconds\n2,2\n")
     assert what_is_there(out) != before
+
+
+def test_a_difference_of_fits_is_found(torture: Torture) -> None:
+    out = torture.folder / "of fits" / "fits"
+    out.mkdir(parents=True)
+    found = []
+    for logit, loss, seconds in (
+        (1.0, 2.0, 3.0),
+        (1.0, 2.0, 4.0),
+        (1.0, 2.5, 3.0),
+        (1.5, 2.0, 3.0),
+    ):
+        epoch = Epoch(1, 1, loss, None, None, None, seconds)
+        logits = {"held": np.full((1, 2), logit)}
+        fitted = Fitted(TrainingResult((epoch,), 1, False), logits, seconds=seconds)
+        np.savez(out / "key.npz", **fitted.arrays())
+        found.append(what_is_there(out.parent))
+    assert found[0] == found[1]
+    assert found[0] != found[2]
+    assert found[0] != found[3]
 
 
 def test_fault_points_are_of_every_kind(torture: Torture) -> None:

@@ -117,6 +117,8 @@ def what_is_there(folder: Path) -> dict[str, Any]:
         content = path.read_bytes()
         if path.suffix == ".csv":
             content = b"\n".join(sorted(_without_seconds(path)))
+        elif path.parent.name == "fits" and path.suffix == ".npz":
+            content = _fitted(path)
         found[str(path.relative_to(folder))] = hashlib.sha256(content).hexdigest()
     for path in sorted(folder.rglob("evaluations.sqlite")):
         with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as store:
@@ -130,6 +132,19 @@ def _without_seconds(path: Path) -> list[bytes]:
     names = lines[0].split(",")
     kept = [place for place, name in enumerate(names) if "second" not in name]
     return [",".join(row[place] for place in kept).encode() for row in csv.reader(lines)]
+
+
+def _fitted(path: Path) -> bytes:
+    """Return what the result of a fit holds beside seconds."""
+
+    def without_seconds(values: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in values.items() if name != "seconds"}
+
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    facts = json.loads(arrays.pop("facts").tobytes(), object_hook=without_seconds)
+    whole = {name: (values.shape, values.tobytes()) for name, values in arrays.items()}
+    return repr((facts, sorted(whole.items()))).encode()
 
 
 class Ended(NamedTuple):

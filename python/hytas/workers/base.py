@@ -22,7 +22,7 @@ from hytas.plugins import carried
 T = TypeVar("T")
 V = TypeVar("V", covariant=True)
 
-Job = tuple[Any, ...]
+CallArguments = tuple[Any, ...]
 """The arguments of one call."""
 
 
@@ -184,7 +184,7 @@ class Workers(ABC):
         return Pickled(value)
 
     @abstractmethod
-    def run(self, work: Callable[..., T], jobs: Iterable[Job], count: int) -> Iterator[T]:
+    def run(self, work: Callable[..., T], jobs: Iterable[CallArguments], count: int) -> Iterator[T]:
         """Call `work` with each of the jobs, and yield the results in their order.
 
         Args:
@@ -202,7 +202,7 @@ class OneByOne(Workers):
 
     name, elsewhere = "this process", False
 
-    def run(self, work: Callable[..., T], jobs: Iterable[Job], count: int) -> Iterator[T]:
+    def run(self, work: Callable[..., T], jobs: Iterable[CallArguments], count: int) -> Iterator[T]:
         """Call `work` with each of the jobs."""
         for job in jobs:
             yield work(*job)
@@ -228,7 +228,7 @@ class ExecutorWorkers(Workers):
         self.executor, self.name, self.sees_files = executor, name, sees_files
         self._count = count or os.cpu_count() or 1
 
-    def run(self, work: Callable[..., T], jobs: Iterable[Job], count: int) -> Iterator[T]:
+    def run(self, work: Callable[..., T], jobs: Iterable[CallArguments], count: int) -> Iterator[T]:
         """Call `work` with each of the jobs; twice `count` of them are under way or wait."""
         rest, ahead = iter(jobs), deque[Future[CallResult[T]]]()
         timed = carried(Timed(work))

@@ -27,9 +27,9 @@ from cloudpickle import dumps
 
 from hytas.plugins import carried
 from hytas.workers.base import (
+    CallArguments,
     CallResult,
     ExecutorWorkers,
-    Job,
     Loaded,
     Shared,
     Timed,
@@ -83,7 +83,7 @@ class LocalProcesses(Workers):
                 file.write(part)
         return Loaded(file.name, partial(_read, file.name, parts))
 
-    def run(self, work: Callable[..., T], jobs: Iterable[Job], count: int) -> Iterator[T]:
+    def run(self, work: Callable[..., T], jobs: Iterable[CallArguments], count: int) -> Iterator[T]:
         """Call `work` with each of the jobs.
 
         Every process has one thread, so a result does not depend on the number of processes.
@@ -111,7 +111,7 @@ class LocalProcesses(Workers):
         """Let all processes start the device of the run, which takes seconds."""
         self.begin(start_device, [(self._device,)] * self.count)
 
-    def begin(self, work: Callable[..., T], jobs: Iterable[Job]) -> list[Callable[[], T]]:
+    def begin(self, work: Callable[..., T], jobs: Iterable[CallArguments]) -> list[Callable[[], T]]:
         """Begin calls of `work`, and return for each a function that waits for its result.
 
         Such a function raises what `run` raises. Calls that no one waits for end with the workers.

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from hytas.errors import InputError, one_line
 from hytas.workers.base import (
+    CallArguments,
     ExecutorWorkers,
-    Job,
     Loaded,
     Shared,
     WorkerFacts,
@@ -120,7 +120,7 @@ class RayWorkers(ExecutorWorkers):
         reference = self._ray.put(value)
         return Loaded(reference.hex(), partial(_fetched, reference))
 
-    def run(self, work: Callable[..., T], jobs: Iterable[Job], count: int) -> Iterator[T]:
+    def run(self, work: Callable[..., T], jobs: Iterable[CallArguments], count: int) -> Iterator[T]:
         """Call `work` with each of the jobs.
 
         Raises:

@@ -11,8 +11,8 @@ from uuid import uuid4
 from hytas.errors import InputError, one_line
 from hytas.plugins import carried
 from hytas.workers.base import (
+    CallArguments,
     CallResult,
-    Job,
     Loaded,
     Shared,
     Timed,
@@ -86,7 +86,7 @@ class SlurmWorkers(Workers):
         path.write_bytes(cloudpickle.dumps(value))
         return Loaded(str(path), partial(_load, path))
 
-    def run(self, work: Callable[..., T], jobs: Iterable[Job], count: int) -> Iterator[T]:
+    def run(self, work: Callable[..., T], jobs: Iterable[CallArguments], count: int) -> Iterator[T]:
         """Submit all jobs as one array, and yield their results.
 
         What a job prints goes to standard error, each line with the job and its host.
@@ -121,7 +121,7 @@ def _print_output(job: Any, host: str) -> None:
 
 
 def _outcome(
-    driver: WorkerFacts, work: Callable[..., T], job: Job
+    driver: WorkerFacts, work: Callable[..., T], job: CallArguments
 ) -> tuple[CallResult[T] | None, Exception | None, str]:
     """Call `work`; return an error as a value, with the host's name."""
     here = facts_here()

@@ -16,9 +16,9 @@ from hytas.run.pace import (
     LEAST_STEPS,
     Invocation,
     Lengths,
-    Load,
     Pace,
     TrainingRate,
+    Workload,
     fitting_lengths,
     fitting_steps,
     race_seconds,
@@ -64,7 +64,7 @@ def test_parts_end_after_their_share_and_earlier_parts_count() -> None:
 
 @pytest.mark.parametrize("speed", [1.0, 0.1, 0.01])
 def test_lengths_fit_their_time_at_any_rate(speed: float) -> None:
-    rate, load = TrainingRate(0.01 / speed, 0.1 / speed), Load(2, 2, 3.0)
+    rate, load = TrainingRate(0.01 / speed, 0.1 / speed), Workload(2, 2, 3.0)
     lengths = fitting_lengths(task(2), MOST, rate, load, 300, 200)
     assert all(own <= most for own, most in zip(lengths, MOST, strict=True))
     assert race_seconds(task(2), lengths, rate, load) <= 300 or lengths[:2] == (2, 10)
@@ -75,19 +75,19 @@ def test_the_last_rung_takes_the_time_of_its_further_folds() -> None:
     """Four finalists of 100 steps; the same to 200 steps; two of these on four further folds."""
     further = task()
     further.all_folds, further.folds_of = [None] * 5, lambda rung: 5 if rung.all_folds else 1
-    seconds = race_seconds(further, Lengths(4, 100, 1000), TrainingRate(1.0), Load(1, 16, 1.0))
+    seconds = race_seconds(further, Lengths(4, 100, 1000), TrainingRate(1.0), Workload(1, 16, 1.0))
     semifinal = plan_rungs(4, 100, 1000, 0.2)[1].steps
     assert seconds == 100 + (semifinal - 100) + semifinal
 
 
 def test_with_much_time_nothing_is_shorter() -> None:
-    assert fitting_lengths(task(), MOST, TrainingRate(0.001), Load(2, 2, 2.0), 1e6, 1e6) == MOST
-    assert fitting_steps(30, TrainingRate(0.001), Load(2, 2, 2.0), 1e6) == 30
+    assert fitting_lengths(task(), MOST, TrainingRate(0.001), Workload(2, 2, 2.0), 1e6, 1e6) == MOST
+    assert fitting_steps(30, TrainingRate(0.001), Workload(2, 2, 2.0), 1e6) == 30
 
 
 def test_a_slower_machine_does_less() -> None:
     found = [
-        fitting_lengths(task(), MOST, TrainingRate(step), Load(2, 2, 2.0), 100, 100)
+        fitting_lengths(task(), MOST, TrainingRate(step), Workload(2, 2, 2.0), 100, 100)
         for step in (0.005, 0.02, 0.08)
     ]
     assert found[0] > found[1] > found[2]

@@ -101,7 +101,7 @@ class TrainingRate(NamedTuple):
     rest: float = 0.0
 
 
-class Load(NamedTuple):
+class Workload(NamedTuple):
     """What the lengths are multiplied by.
 
     Attributes:
@@ -115,7 +115,7 @@ class Load(NamedTuple):
     shares: float
 
 
-def race_seconds(task: RaceTask, lengths: Lengths, rate: TrainingRate, load: Load) -> float:
+def race_seconds(task: RaceTask, lengths: Lengths, rate: TrainingRate, load: Workload) -> float:
     """Return the seconds that a race is expected to take."""
     share = len(task.folds) / len(task.all_folds)
     rungs = plan_rungs(
@@ -138,7 +138,7 @@ def race_seconds(task: RaceTask, lengths: Lengths, rate: TrainingRate, load: Loa
 
 
 def fitting_lengths(
-    task: RaceTask, most: Lengths, rate: TrainingRate, load: Load, race: float, training: float
+    task: RaceTask, most: Lengths, rate: TrainingRate, load: Workload, race: float, training: float
 ) -> Lengths:
     """Return the longest lengths whose race and final training take so many seconds.
 
@@ -160,7 +160,7 @@ def fitting_lengths(
     return lengths
 
 
-def fitting_steps(most: int, rate: TrainingRate, load: Load, seconds: float) -> int:
+def fitting_steps(most: int, rate: TrainingRate, load: Workload, seconds: float) -> int:
     """Return the steps of a final training that takes so many seconds, at most `most`."""
     steps = int(seconds / (SLACK * max(rate.step, 1e-9) * load.shares))
     return min(most, max(LEAST_STEPS, steps))

@@ -15,8 +15,8 @@ from hytas.run.folder import read_json, write_json
 from hytas.run.pace import (
     RACE_ENDS,
     Lengths,
-    Load,
     TrainingRate,
+    Workload,
     fitting_lengths,
     fitting_steps,
     shortened,
@@ -64,7 +64,7 @@ def within_minutes(run: Run, task: RaceTask, ranked: Sequence[Evaluation]) -> Ra
         rate = measured_rate(task, ranked)
         own = len(task.recipes_for(ranked[0].architecture))
         left, training = run.pace.left(RACE_ENDS), run.pace.left() - run.pace.left(RACE_ENDS)
-        chosen = fitting_lengths(task, most, rate, load_of(run, task, own), left, training)
+        chosen = fitting_lengths(task, most, rate, workload_of(run, task, own), left, training)
         pairs = zip(Lengths._fields, zip(chosen, most, strict=True), strict=True)
         keep_plan(run, **dict(pairs))
     recipes = dict(task.recipes)
@@ -90,7 +90,7 @@ def measured_rate(task: RaceTask, candidates: Sequence[Evaluation]) -> TrainingR
     return TrainingRate(step, max(0.0, sums[0] - FEW_STEPS * step))
 
 
-def load_of(run: Run, task: RaceTask, recipes: int) -> Load:
+def workload_of(run: Run, task: RaceTask, recipes: int) -> Workload:
     """Return what the lengths of a run are multiplied by."""
     context, source = run.context, run.context.source
     device = source.device
@@ -106,7 +106,7 @@ def load_of(run: Run, task: RaceTask, recipes: int) -> Load:
     further = context.config.seeds - 1
     after = 0.0 if context.no_self_training else ROUNDS * SHARE
     trainings = -(-(folds + 1) // at_once) + -(-further // at_once)
-    return Load(recipes, count, trainings + after * (folds + 1 + further))
+    return Workload(recipes, count, trainings + after * (folds + 1 + further))
 
 
 def shorter_training(run: Run, task: RaceTask, store: EvaluationStore, winner: Racer) -> int | None:
@@ -125,6 +125,6 @@ def shorter_training(run: Run, task: RaceTask, store: EvaluationStore, winner: R
         rate = TrainingRate(seconds / (last - max(before, default=0)))
     else:
         rate = measured_rate(task, [winner.finalist])
-    steps = fitting_steps(most, rate, load_of(run, task, 1), run.pace.left())
+    steps = fitting_steps(most, rate, workload_of(run, task, 1), run.pace.left())
     keep_plan(run, steps=(steps, most))
     return None if steps == most else steps

@@ -14,7 +14,7 @@ from small_model import CONVOLVED, Exported, small_model, small_scene, wide_arch
 from hytas._engine import Feasible
 from hytas.cli.bench import bench as command
 from hytas.deploy.bench import bench, bench_settings, repeat
-from hytas.export.latency import predict, profile, time_models
+from hytas.export.latency import predicted_latency, profile, time_models
 from hytas.model_card import ModelCard
 from hytas.spaces import open_space
 
@@ -102,7 +102,7 @@ def test_formulas_of_the_wide_space(
         architecture |= {"band_width": 3, "band_stride": 2}
     expected = wide_time(architecture) / 1000
     card = with_architecture(exported, architecture)
-    assert predict(wide_table, card) == pytest.approx(expected, abs=4e-3)
+    assert predicted_latency(wide_table, card) == pytest.approx(expected, abs=4e-3)
 
 
 def test_a_budget_of_the_wide_space_holds_exactly(

@@ -143,11 +143,11 @@ def _compare(model: "DeployedModel", table: dict[str, Any], path: Path) -> dict[
     """Compare a table's prediction with a measurement under the table's own conditions."""
     from hytas.deploy.bench import bench as measure
     from hytas.deploy.bench import bench_settings
-    from hytas.export.latency import conditions, predict
+    from hytas.export.latency import predicted_latency, threads_and_batch
 
-    threads, batch = conditions(table)
+    threads, batch = threads_and_batch(table)
     (run,) = measure(bench_settings(model.path, threads=[threads], batches=[batch], seconds=1.0))
-    predicted = predict(table, model.card, str(path))
+    predicted = predicted_latency(table, model.card, str(path))
     measured = run["cpu_ms"] if threads == 1 else run["ms"]
     return {
         "table": str(path),

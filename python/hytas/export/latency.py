@@ -206,7 +206,7 @@ def _model(architecture: Architecture, card: ModelCard) -> tuple[SensorModel, Mo
     return model, replace(card, architecture=dict(architecture), patch_size=side)
 
 
-def predict(table: Mapping[str, Any], card: ModelCard, name: str = "here") -> float:
+def predicted_latency(table: Mapping[str, Any], card: ModelCard, name: str = "here") -> float:
     """Return the milliseconds of the card's architecture in a table; `name` is for messages."""
     try:
         space, _ = open_space(card.architecture["space"], offered=input_shape(card).variables())
@@ -222,7 +222,7 @@ def predict(table: Mapping[str, Any], card: ModelCard, name: str = "here") -> fl
     return cost / 1e6  # from ns
 
 
-def conditions(table: Mapping[str, Any]) -> tuple[int, int]:
+def threads_and_batch(table: Mapping[str, Any]) -> tuple[int, int]:
     """Return threads and patches per call of a table; 1 and 1 if it does not name them."""
     stated = table.get("conditions", {})
     read = stated.get if isinstance(stated, dict) else lambda name, usual: 0

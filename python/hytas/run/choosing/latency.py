@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from hytas._engine import Feasible
 from hytas.export import describe
-from hytas.export.latency import conditions, time_models
+from hytas.export.latency import threads_and_batch, time_models
 from hytas.model_card import ModelCard
 from hytas.models import SensorModel
 from hytas.run.context import Run, RunContext
@@ -70,7 +70,7 @@ def _limits(feasible: Feasible | None) -> list[_Limit]:
     for name, _, most in feasible.budget.bounds:
         if name.startswith(_PREFIX):
             table = json.loads(read_text(name.removeprefix(_PREFIX), "latency table"))
-            limits.append(_Limit(name, *conditions(table), most / _NANOSECONDS))
+            limits.append(_Limit(name, *threads_and_batch(table), most / _NANOSECONDS))
     return limits
 
 

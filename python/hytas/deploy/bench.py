@@ -154,7 +154,7 @@ def resident_mb() -> float:
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
-def report(call: Callable[[], Any], pixels: int, seconds: float) -> None:
+def print_times(call: Callable[[], Any], pixels: int, seconds: float) -> None:
     """Measure `call` and print the result that `bench` reads."""
     before = resident_mb()
     times = repeat(call, seconds)
@@ -192,10 +192,10 @@ def main(argument: str) -> None:
             "scene": lambda: model.run_tile_maps(tile),
             "smooth-scene": lambda: model.run_tile_smoothed(tile, valid),
         }
-        report(runs[model.card.graph], setting.batch * 64, setting.seconds)
+        print_times(runs[model.card.graph], setting.batch * 64, setting.seconds)
     else:
         patches = example(model, (setting.batch, side, side, bands))
-        report(lambda: model.run(patches), setting.batch, setting.seconds)
+        print_times(lambda: model.run(patches), setting.batch, setting.seconds)
 
 
 RUNTIME = "hytas.deploy.bench"

@@ -8,7 +8,7 @@ import torch
 
 from hytas.data import Preprocessing
 from hytas.deploy import DeployedModel
-from hytas.deploy.bench import BenchSetting, example, report
+from hytas.deploy.bench import BenchSetting, example, print_times
 from hytas.errors import InputError
 from hytas.models import SensorModel, build_network
 from hytas.models.counting import counted_cost
@@ -40,7 +40,7 @@ def main(argument: str) -> None:
         with torch.inference_mode():
             model(patches.to(device)).cpu()
 
-    report(call, setting.batch, setting.seconds)
+    print_times(call, setting.batch, setting.seconds)
 
 
 if __name__ == "__main__":

@@ -149,7 +149,7 @@ def read_esri(path: Path) -> Contents:
 
 
 @contextmanager
-def settings() -> Iterator[None]:
+def gdal_settings() -> Iterator[None]:
     """Let GDAL keep few blocks, list no folder and use no network; no place is no warning."""
     options = {"GDAL_DISABLE_READDIR_ON_OPEN": "TRUE", "GDAL_PAM_ENABLED": "YES"}
     # GDAL's fast way for PNG gives arbitrary values, and no error, if the file is truncated.
@@ -163,7 +163,7 @@ def settings() -> Iterator[None]:
 def _opened(path: Path | str, driver: str) -> Iterator[Any]:
     import rasterio
 
-    with settings(), rasterio.open(str(path), driver=driver) as dataset:
+    with gdal_settings(), rasterio.open(str(path), driver=driver) as dataset:
         yield dataset
 
 
@@ -178,7 +178,7 @@ def _values(path: str, driver: str, key: Key) -> Array:
     """Return a part (bands, rows, columns)."""
     bands, rows, columns = key
     where = path.split(":", 3)[-1] if path.startswith("GTIFF_DIR:") else path
-    with settings():
+    with gdal_settings():
         dataset = _dataset(path, driver, Path(where).stat().st_mtime_ns)
         window = ((rows.start, rows.stop), (columns.start, columns.stop))
         numbers = list(range(bands.start + 1, bands.stop + 1))
@@ -191,7 +191,7 @@ def _values(path: str, driver: str, key: Key) -> Array:
 def _mask(path: str, driver: str, key: Key) -> Array:
     """Return (rows, columns), 0 where the mask of the raster says that there is no data."""
     window = tuple((part.start, part.stop) for part in key[1:])
-    with settings():
+    with gdal_settings():
         dataset = _dataset(path, driver, Path(path).stat().st_mtime_ns)
         return np.asarray(dataset.read_masks(1, window=window))
 
@@ -385,7 +385,7 @@ def _stack(path: Path, page: Variable, offsets: Sequence[int]) -> Variable:
 
 
 def _description(place: str, path: Path) -> str:
-    with settings():
+    with gdal_settings():
         dataset = _dataset(place, "GTiff", path.stat().st_mtime_ns)
         return _tags(dataset).get("TIFFTAG_IMAGEDESCRIPTION", "")
 

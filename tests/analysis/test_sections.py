@@ -12,7 +12,7 @@ from scipy.stats import kendalltau, spearmanr
 
 from hytas.lab.analysis import RankingTable, read_tables
 from hytas.lab.analysis.factors import Factors
-from hytas.lab.analysis.importance import at_equal_size, dependence, fitted, importances
+from hytas.lab.analysis.importance import at_equal_size, dependence, fit_forests, importances
 from hytas.lab.analysis.sections import SECTIONS, measure_section, show_section
 from hytas.lab.analysis.sections.ranking import BANDS, holds_zero, size_bands
 from hytas.lab.analysis.settings import AnalysisSettings
@@ -149,10 +149,10 @@ def test_the_gene_that_decides_is_found() -> None:
         found = lost[gene]
         assert found is not None
         assert abs(found[0]) < 0.03
-    curve = dependence(factors, rows, fitted(rows, figure, 0), "depth", 0)
+    curve = dependence(factors, rows, fit_forests(rows, figure, 0), "depth", 0)
     for value, (mean, *_) in curve[1:-1]:
         assert mean == pytest.approx(value, abs=0.6)
-    flat = dependence(factors, rows, fitted(rows, figure, 0), "kind", 0)
+    flat = dependence(factors, rows, fit_forests(rows, figure, 0), "kind", 0)
     assert [value for value, _ in flat] == ["a", "b", "c"]
     assert np.ptp([mean for _, (mean, *_) in flat]) < 0.3
 

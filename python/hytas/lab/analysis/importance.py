@@ -79,7 +79,7 @@ def dependence(
 
     Args:
         rows: (n, c) factors of the networks.
-        forests: of `fitted`.
+        forests: of `fit_forests`.
 
     Returns:
         For each of at most `MOST_POINTS` values: the value, and the mean prediction with the ends
@@ -97,7 +97,7 @@ def dependence(
     return curve
 
 
-def fitted(rows: Floats, figure: Floats, seed: int) -> list[Any]:
+def fit_forests(rows: Floats, figure: Floats, seed: int) -> list[Any]:
     """Return `REFITS` forests of a figure (n,), each fitted on a resample of the networks."""
     generator = np.random.default_rng(seed)
     forests = []

@@ -7,7 +7,7 @@ import numpy as np
 
 from hytas.lab.analysis.bootstrap import cell, rounded
 from hytas.lab.analysis.factors import Factors
-from hytas.lab.analysis.importance import at_equal_size, dependence, fitted, importances
+from hytas.lab.analysis.importance import at_equal_size, dependence, fit_forests, importances
 from hytas.lab.analysis.scores import proxies_of, rank_last_if_failed
 from hytas.lab.analysis.settings import AnalysisSettings, Log
 from hytas.lab.analysis.tables import RankingTable
@@ -64,7 +64,7 @@ def measure(tables: Sequence[RankingTable], settings: AnalysisSettings, log: Log
                 )
                 entry["importance"][name] = {"explained": explained, "genes": lost}
             for name, values in figures.items():
-                forests = fitted(rows, values, settings.seed)
+                forests = fit_forests(rows, values, settings.seed)
                 entry["dependence"][name] = {
                     gene: [
                         [value, *interval]

@@ -61,7 +61,7 @@ class Probe:
             layer.module.register_forward_hook(partial(recorder.note, layer))
             for layer in recorder.layers
         ]
-        again = blocks(self.network) if recorder.recompute else []
+        again = repeated_layers(self.network) if recorder.recompute else []
         for block in again:
             block.forward = partial(_recomputed, block.forward)
         try:
@@ -259,7 +259,7 @@ def unfolded(module: nn.Module, inputs: Tensor) -> Tensor:
     return columns.transpose(1, 2)
 
 
-def blocks(network: nn.Module) -> list[nn.Module]:
+def repeated_layers(network: nn.Module) -> list[nn.Module]:
     """Return the layers that a network repeats.
 
     They are the members of its outermost lists of modules, if they hold linear layers.
@@ -269,7 +269,7 @@ def blocks(network: nn.Module) -> list[nn.Module]:
         if isinstance(module, nn.ModuleList | nn.Sequential):
             repeated += [m for m in module if any(map(is_linear, m.modules()))]
         else:
-            repeated += blocks(module)
+            repeated += repeated_layers(module)
     return repeated
 
 

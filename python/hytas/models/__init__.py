@@ -1,6 +1,6 @@
 """Networks, each a plain module built from an architecture."""
 
-from hytas.models.network import Network, Strips, as_network, small_parameters
+from hytas.models.network import Network, RowParts, as_network, small_parameters
 from hytas.models.sensor import Scaling, SensorModel
 from hytas.models.spectral import SpectralTransformer
 from hytas.models.table import (
@@ -16,10 +16,10 @@ __all__ = [
     "NETWORKS",
     "InputShape",
     "Network",
+    "RowParts",
     "Scaling",
     "SensorModel",
     "SpectralTransformer",
-    "Strips",
     "as_network",
     "build_network",
     "check_band_group",

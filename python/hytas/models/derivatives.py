@@ -21,8 +21,8 @@ CLASS_FOLDS = 3
 MOST_TO_CHOOSE_ON = 300
 """Pixels on which folds choose a derivative or a width, at most; the fit itself takes all."""
 
-Splits = Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]
-Losses = Callable[[Floats, NDArray[np.int64], Splits], Floats]
+FoldPlaces = Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]
+Losses = Callable[[Floats, NDArray[np.int64], FoldPlaces], Floats]
 """Spectra (n, bands), class indices (n,) and pairs of fitted and held-out places -> losses (n,)."""
 
 
@@ -85,7 +85,7 @@ def some_places(count: int) -> NDArray[np.int64]:
 
 def class_splits(
     targets: NDArray[np.int64], places: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], Splits]:
+) -> tuple[NDArray[np.int64], NDArray[np.int64], FoldPlaces]:
     """Split pixels into folds that hold each class.
 
     Args:

@@ -5,7 +5,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hytas.models.derivatives import Splits, class_splits, some_places
+from hytas.models.derivatives import FoldPlaces, class_splits, some_places
 from hytas.models.linear import (
     ClosedFormNetwork,
     centre_of,
@@ -154,7 +154,7 @@ def _inverse_root(units: Floats) -> Floats:
 
 
 def _chosen(
-    along: Floats, units: Floats, index: NDArray[np.int64], splits: Splits
+    along: Floats, units: Floats, index: NDArray[np.int64], splits: FoldPlaces
 ) -> tuple[float, float]:
     """Return the width and the ridge of the least held-out loss; the middle ones without folds."""
     if not splits:

@@ -22,9 +22,9 @@ from torch.nn import functional
 
 from hytas.errors import InputError
 from hytas.metrics import LEAST_PROBABILITY
-from hytas.models.derivatives import Losses, Splits, class_splits, derivatives_within_chance
+from hytas.models.derivatives import FoldPlaces, Losses, class_splits, derivatives_within_chance
 from hytas.models.layers import probabilities
-from hytas.models.network import Network, Strips, as_network
+from hytas.models.network import Network, RowParts, as_network
 from hytas.temperature import fit_temperature
 
 _Values = NDArray[np.float64]
@@ -145,7 +145,7 @@ def _rotated(spectra: _Values, centre: _Values) -> tuple[_Values, _Values]:
 
 
 def held_out_losses(
-    spectra: _Values, index: NDArray[np.int64], splits: Splits
+    spectra: _Values, index: NDArray[np.int64], splits: FoldPlaces
 ) -> tuple[float, _Values]:
     """Return the ridge of the least mean loss, and the losses (n,) of held-out pixels by it."""
     losses = np.zeros((len(RIDGES), len(index)))
@@ -163,7 +163,7 @@ def _surprise(chances: _Values, index: NDArray[np.int64]) -> _Values:
     return np.asarray(-np.log(np.maximum(own, LEAST_PROBABILITY)))
 
 
-def _lda_losses(spectra: _Values, index: NDArray[np.int64], splits: Splits) -> _Values:
+def _lda_losses(spectra: _Values, index: NDArray[np.int64], splits: FoldPlaces) -> _Values:
     """Return the negative log likelihood of held-out pixels, at their best temperature."""
     logits = np.zeros((len(index), index.max() + 1))
     for fitted, held_out in splits:
@@ -172,7 +172,7 @@ def _lda_losses(spectra: _Values, index: NDArray[np.int64], splits: Splits) -> _
     return _surprise(softmax(logits / fit_temperature(logits, index), axis=1), index)
 
 
-def _softmax_losses(spectra: _Values, index: NDArray[np.int64], splits: Splits) -> _Values:
+def _softmax_losses(spectra: _Values, index: NDArray[np.int64], splits: FoldPlaces) -> _Values:
     rotated, _ = _rotated(spectra, spectra.mean(axis=0))
     return held_out_losses(rotated, index, splits)[1]
 
@@ -229,9 +229,9 @@ class ClosedFormNetwork(Network):
         """(N, P, P, bands) -> (N, classes)."""
         return self.of_spectra(centre_of(patches))
 
-    def strips(self) -> Strips:
+    def strips(self) -> RowParts:
         """Return the parts of the network for whole rows of pixels."""
-        return Strips(_OfSpectra(self), _CentreRow())
+        return RowParts(_OfSpectra(self), _CentreRow())
 
     def seen(self, patches: Tensor) -> Tensor:
         """Return the centre (N, 1, 1, bands) of patches."""
@@ -398,11 +398,11 @@ class MeanNetwork(Network):
         """Return as much of patches (N, P, P, bands) as the network looks at."""
         return as_network(self.network, "mean").seen(patches)
 
-    def strips(self) -> Strips:
+    def strips(self) -> RowParts:
         """Return the parts of the network for whole rows of pixels."""
         strips = as_network(self.network, "scene graph").strips()
         linear = [as_network(one, "scene graph").strips().pixels for one in self.linear.values()]
-        return Strips(PixelsAndHeads(strips.pixels, linear), _MeanRow(self, strips.row))
+        return RowParts(PixelsAndHeads(strips.pixels, linear), _MeanRow(self, strips.row))
 
 
 class Shift(nn.Module):

@@ -14,7 +14,7 @@ from hytas.models.streams import TokenStream, initializers_of
 
 
 @dataclass(frozen=True)
-class Strips:
+class RowParts:
     """The parts of a network for whole rows of pixels.
 
     Attributes:
@@ -115,7 +115,7 @@ class Network(nn.Module):
         """
         return initializers_of(self) if self.starts_by_streams else {}
 
-    def strips(self) -> Strips:
+    def strips(self) -> RowParts:
         """Return the parts of the network for whole rows of pixels (the scene graph).
 
         Raises:

@@ -18,7 +18,7 @@ from hytas.errors import InputError
 from hytas.models.blocks import NO_DROP, Drop, Layers
 from hytas.models.layers import PixelEmbedding, SpectralEmbedding
 from hytas.models.linear import LinearSkip, PixelsAndHeads, centre_of, centre_row
-from hytas.models.network import Network, Strips
+from hytas.models.network import Network, RowParts
 from hytas.models.numberless import shared
 from hytas.models.pretreatment import Pretreatment
 from hytas.models.streams import TokenStream, initialise
@@ -132,7 +132,7 @@ class SpectralTransformer(Network):
         """Return the centre of patches (N, P, P, bands) that the network looks at."""
         return crop(patches, self.patch_size)
 
-    def strips(self) -> Strips:
+    def strips(self) -> RowParts:
         """Return the parts of the network for whole rows of pixels."""
         pixels: nn.Module = _SharedPixels(self)
         row: nn.Module = _Row(self)
@@ -140,7 +140,7 @@ class SpectralTransformer(Network):
             pixels, row = PixelsAndHeads(pixels, [self.linear_skip]), _SkipRow(self, row)
         if self.pretreatment is not None:
             pixels = nn.Sequential(self.pretreatment, pixels)
-        return Strips(pixels, row)
+        return RowParts(pixels, row)
 
     def forward(self, patches: Tensor) -> Tensor:
         """(N, P, P, bands) -> (N, classes)."""

@@ -19,7 +19,7 @@ from hytas.data.options import OF_TABLES, SceneOptions
 from hytas.data.read.columns import TABLE_SUFFIXES, read_frame
 from hytas.data.read.table import open_file
 from hytas.data.record import Contents, load, reading
-from hytas.data.spectra.table import Parts, Spectra, table_of
+from hytas.data.spectra.table import Spectra, TableArrays, table_of
 from hytas.errors import InputError
 from hytas.types import Array, Floats
 
@@ -52,7 +52,7 @@ def load_spectra(data: Any, labels: Any, options: SceneOptions) -> Spectra | Non
     return table_of(path, _parts(frame, label_file.path, options, []), options)
 
 
-def read_columns(path: Path, labels: Any, options: SceneOptions) -> Parts:
+def read_columns(path: Path, labels: Any, options: SceneOptions) -> TableArrays:
     """Return the parts of the table in a file of columns."""
     if labels is not None:
         raise InputError("labels", labels, "a table has its labels", "name `label_column`")
@@ -72,7 +72,9 @@ def read_columns(path: Path, labels: Any, options: SceneOptions) -> Parts:
     return _parts(frame, path, options, findings)
 
 
-def _parts(frame: Any, path: Path, options: SceneOptions, findings: Sequence[Finding]) -> Parts:
+def _parts(
+    frame: Any, path: Path, options: SceneOptions, findings: Sequence[Finding]
+) -> TableArrays:
     label, group, targets = options.label_column, options.group_column, [*options.target_column]
     header = list(frame.columns)
     others = [name for name in header if name not in (label, group, *targets)]
@@ -94,7 +96,7 @@ def _parts(frame: Any, path: Path, options: SceneOptions, findings: Sequence[Fin
     else:
         labels = _values_of(frame[label])
     findings = [table, *findings, *of_bands, *more]
-    return Parts(values, labels, groups, wavelengths, findings, (path,))
+    return TableArrays(values, labels, groups, wavelengths, findings, (path,))
 
 
 def _target(column: Any) -> Floats:

@@ -42,7 +42,7 @@ class Spectra(Scene):
         )
 
 
-class Parts(NamedTuple):
+class TableArrays(NamedTuple):
     """The parts of a table, as its file has them.
 
     Attributes:
@@ -60,7 +60,7 @@ class Parts(NamedTuple):
     sources: Sequence[Path]
 
 
-def table_of(path: Path, parts: Parts, options: SceneOptions) -> Spectra:
+def table_of(path: Path, parts: TableArrays, options: SceneOptions) -> Spectra:
     """Check the parts of a table, and return it."""
     targets, class_names = None, None
     if options.target_column:
@@ -91,7 +91,7 @@ def table_of(path: Path, parts: Parts, options: SceneOptions) -> Spectra:
 class CheckedTable(NamedTuple):
     """A table with a class number (N,) for each row, 0 without a label; names of the classes."""
 
-    parts: Parts
+    parts: TableArrays
     ids: npt.NDArray[np.int32]
     class_names: Mapping[int, str] | None
 

@@ -15,7 +15,7 @@ from hytas.errors import InputError
 from hytas.job import run_pipeline
 from hytas.run import (
     Member,
-    Rank,
+    RankCorrelation,
     RunConfig,
     export_family,
     rank_subnets,
@@ -133,7 +133,7 @@ def test_a_search_scores_by_inherited_weights(
 
 
 def test_rankers_stand_beside_each_other(config: RunConfig, scene: Scene, trained: Path) -> None:
-    def ranked() -> tuple[list[dict[str, Any]], list[Rank]]:
+    def ranked() -> tuple[list[dict[str, Any]], list[RankCorrelation]]:
         return rank_subnets(config, scene, trained, "20K..100K-params", 4, device="cpu")
 
     rows, ranks = ranked()

@@ -6,7 +6,7 @@ from .reading import RunRecords, read_run
 from .settings import EFFORTS
 from .supernets.evolving import Evolved, evolve_space
 from .supernets.family import Member, export_family, train_supernet
-from .supernets.subnet_ranks import Rank, rank_subnets
+from .supernets.subnet_ranks import RankCorrelation, rank_subnets
 
 __all__ = [
     "EFFORTS",

@@ -28,7 +28,7 @@ RIVALS = ("inherited", "race", "dss", "params", "depth-embed", "embed_dim")
 
 
 @dataclass(frozen=True)
-class Rank:
+class RankCorrelation:
     """Spearman's correlation of a ranker with the test accuracy of networks trained alone.
 
     Attributes:
@@ -52,7 +52,7 @@ def rank_subnets(
     *,
     device: str = "auto",
     report: Report = SILENT,
-) -> tuple[list[dict[str, Any]], list[Rank]]:
+) -> tuple[list[dict[str, Any]], list[RankCorrelation]]:
     """Draw subnets, train each alone, and compare rankers with what they then reach.
 
     The folder keeps every training, so the same call goes on where it was stopped.
@@ -124,7 +124,7 @@ def _trained(
     return judge.figures(network)["accuracy"]
 
 
-def _rank(name: str, rows: list[dict[str, Any]], seed: int) -> Rank:
+def _rank(name: str, rows: list[dict[str, Any]], seed: int) -> RankCorrelation:
     values = np.array([row[name] for row in rows], np.float64)
     truth = np.array([row["alone_test"] for row in rows], np.float64)
     draw = np.random.default_rng(seed)
@@ -134,4 +134,4 @@ def _rank(name: str, rows: list[dict[str, Any]], seed: int) -> Rank:
         value = spearman(values[chosen], truth[chosen])
         correlations += [] if value is None else [value]
     low, high = np.percentile(correlations, INTERVAL).tolist() if correlations else (None, None)
-    return Rank(name, spearman(values, truth), low, high)
+    return RankCorrelation(name, spearman(values, truth), low, high)

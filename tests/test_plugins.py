@@ -34,7 +34,7 @@ SHAPE = InputShape(bands=20, classes=4)
 def _as_found() -> Iterator[None]:
     """Each test leaves no plug-in behind."""
     yield
-    for name in plugins.loaded():
+    for name in plugins.loaded_plugins():
         plugins.unload(name)
     assert plugins.carried(len) is len
 
@@ -193,7 +193,7 @@ def test_an_installed_plug_in_is_named_by_its_entry_point(tmp_path: Path, monkey
     monkeypatch.syspath_prepend(tmp_path)
     config = RunConfig(plugins=["scores"], proxy="logit-spread", ranking="cautious")
     assert config.plugins == ["scores"]
-    assert plugins.loaded() == {"scores": "1.0"}
+    assert plugins.loaded_plugins() == {"scores": "1.0"}
     assert RunConfig.from_dict(config.to_dict()) == config
 
 

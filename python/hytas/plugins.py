@@ -267,7 +267,7 @@ def load_plugins(named: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_load(str(name)) for name in named))
 
 
-def loaded() -> dict[str, str]:
+def loaded_plugins() -> dict[str, str]:
     """Return the name of each loaded plug-in with what identifies its version."""
     return dict(_DIGESTS)
 

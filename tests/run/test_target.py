@@ -61,7 +61,7 @@ def to_chip(model, path, card):
 @pytest.fixture(autouse=True)
 def _as_found() -> Iterator[None]:
     yield
-    for name in plugins.loaded():
+    for name in plugins.loaded_plugins():
         plugins.unload(name)
 
 

@@ -112,7 +112,7 @@ def _inherited(config: Any, data: Any, device: Any, space: str) -> Any | None:
 
 def _decisive(config: Any, data: Any, batch: Any, inherited: Any) -> dict[str, Any]:
     """Return what of the scene and of the settings decides the scores."""
-    from hytas.plugins import loaded
+    from hytas.plugins import loaded_plugins
 
     return {
         "seed": config.seed,
@@ -120,7 +120,7 @@ def _decisive(config: Any, data: Any, batch: Any, inherited: Any) -> dict[str, A
         "shape": data.shape.variables(),
         "labelled patches": None if batch is None else _fingerprint(batch),
         "scaling": [config.scaling, config.bands],
-        **({"plugins": sorted(loaded().values())} if loaded() else {}),
+        **({"plugins": sorted(loaded_plugins().values())} if loaded_plugins() else {}),
         **({} if inherited is None else {"supernet": inherited.supernet.digest}),
     }
 

@@ -15,7 +15,7 @@ from torch import nn
 from hytas.data import Scene
 from hytas.export.target import converted
 from hytas.models import build_network
-from hytas.plugins import loaded
+from hytas.plugins import loaded_plugins
 from hytas.run.config import RunConfig
 from hytas.run.prepared import PreparedData
 from hytas.run.soft_labels import with_soft_labels
@@ -74,7 +74,7 @@ class RunSource:
             "origin": origin.digest,
             "tune": config.tune,
             "teacher": None if teacher is None else teacher.digest,
-            "plugins": sorted(loaded().values()),
+            "plugins": sorted(loaded_plugins().values()),
         }
         return cls(
             hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest(),

@@ -68,7 +68,7 @@ class WindowedAttention(nn.Module):
         return F.scaled_dot_product_attention(query, key, value, dropout_p=drop)
 
 
-class Stage(nn.Module):
+class GSCViTStage(nn.Module):
     """A groupwise separable convolution, then attention in windows with a skip connection."""
 
     def __init__(self, entering: int, width: int) -> None:
@@ -116,7 +116,7 @@ class GSCViT(Network):
             normed_convolution(nn.Conv2d(shape.bands, first, 1), width=first),
             normed_convolution(width=first),
         )
-        self.stages = nn.Sequential(*(Stage(*pair) for pair in pairwise(WIDTHS)))
+        self.stages = nn.Sequential(*(GSCViTStage(*pair) for pair in pairwise(WIDTHS)))
         self.norm = nn.LayerNorm(WIDTHS[-1])
         self.head = nn.Linear(WIDTHS[-1], shape.classes)
 

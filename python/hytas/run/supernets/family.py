@@ -36,7 +36,7 @@ from hytas.spaces import with_files
 from hytas.supernet import InheritedScore, Supernet
 from hytas.train import LostProcessError, Processes, open_processes
 
-ALONE = "alone"
+TRAINED_ALONE = "alone"
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ def _delivered(run: Run) -> None:
 
 def _trained_alone(run: Run, architecture: dict[str, Any]) -> float:
     """Train the architecture alone, by the supernet's recipe; its accuracy on test pixels."""
-    inner = run.inside(ALONE, run.context.config)
+    inner = run.inside(TRAINED_ALONE, run.context.config)
     begin(inner, [])
     write_json(inner.folder.architecture, architecture)
     do(inner, "final training", _train_alone)

@@ -204,7 +204,7 @@ def test_files_as_spreadsheets_write_them(tmp_path: Path) -> None:
                 of_frame(plain)
     table["crop"] = "Dünger"
     table.to_csv(plain, index=False, encoding="cp1252")
-    with refuses("data", plain, "is no text in UTF-8"):
+    with refuses("data", plain, "no text in UTF-8"):
         of_frame(plain)
     table.to_csv(plain, index=False)
     with refuses("label_column", rule="holds labels of Dünger"):
@@ -269,7 +269,7 @@ def test_bands_of_text_are_no_reason_to_take_other_columns(tmp_path: Path) -> No
         ("", "holds no bytes"),
         ("\n", "no names of columns"),
         ("crop,400,500\n", "holds no rows"),
-        (" crop,crop ,400,500\nbeet,x,0,3\n", "has 2 columns with the name 'crop'"),
+        (" crop,crop ,400,500\nbeet,x,0,3\n", "it has 2 columns with the name 'crop'"),
     ],
 )
 def test_texts_that_are_no_table(text: str, rule: str, tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def test_points_elsewhere(tmp_path: Path) -> None:
     load_scene(header, path)
     path.write_text(path.read_text().replace("b", "Rüben"), encoding="cp1252")
     error = refused(header, path)
-    assert (error.rule, error.hint) == ("is no text in UTF-8", "save it as CSV UTF-8")
+    assert (error.rule, error.hint) == ("cannot be read: no text in UTF-8", "save it as CSV UTF-8")
 
 
 @pytest.mark.parametrize(("name", "delimiter"), [("WKT", ","), ("wkt_geom", "\t"), ("geom", ";")])

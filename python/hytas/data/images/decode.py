@@ -41,7 +41,8 @@ def _plain(path: Path) -> Array:
     with Image.open(path, formats=_FORMATS) as opened:
         mode = _KEPT.get(opened.mode, "RGB")
         if opened.format == "PNG" and mode != "I;16" and _sixteen_bits(opened):
-            raise refusal("image-of-16-bits", "")
+            reason = "of 16 bits and several channels, Pillow keeps 8 bits"
+            raise refusal("unreadable", "", reason=reason, how="write it as TIFF")
         converted = opened if opened.mode == mode else opened.convert(mode)
         values = np.asarray(converted)
     return np.ascontiguousarray(values[..., None] if values.ndim == 2 else values)

@@ -36,7 +36,8 @@ def read_frame(path: Path, argument: str = "data") -> Any:
     frame = frame.set_axis([str(name).strip() for name in frame], axis=1)
     name, count = Counter(frame.columns).most_common(1)[0]
     if count > 1:
-        raise refusal("columns-of-one-name", argument, path, count=count, name=name)
+        reason = f"it has {count} columns with the name '{name}'"
+        raise refusal("unreadable", argument, path, reason=reason)
     return frame
 
 
@@ -82,9 +83,12 @@ def _read_text(path: Path, argument: str) -> Any:
     except pandas.errors.EmptyDataError:
         raise refusal("empty", argument, path, what="names of columns") from None
     except (pandas.errors.ParserError, pandas.errors.ParserWarning):
-        raise refusal("row-too-long", argument, path) from None
+        reason = "a row has more values than the first line has names"
+        how = "name the column of row numbers, or delete it; delete delimiters at the ends of rows"
+        raise refusal("unreadable", argument, path, reason=reason, how=how) from None
     except UnicodeDecodeError:
-        raise refusal("table-not-utf-8", argument, path) from None
+        how = "save it as CSV UTF-8"
+        raise refusal("unreadable", argument, path, reason="no text in UTF-8", how=how) from None
     first = frame.columns[0]
     if not str(first).startswith("Unnamed: "):  # by pandas
         return frame

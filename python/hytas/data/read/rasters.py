@@ -113,7 +113,9 @@ def read_envi(path: Path) -> Contents:
     assert header is not None  # the format was recognised by it
     fields = envi.fields_of(header)
     if "library" in fields.get("file type", "").lower():
-        raise refusal("spectral-library", "")
+        reason = "a row of a spectral library is a spectrum and not a line of pixels"
+        how = "write its spectra as CSV, with a column of labels"
+        raise refusal("unreadable", "", reason=reason, how=how)
     data = envi.data_of(path) if is_header else path
     contents = read(data, "ENVI", "ENVI")
     variable = contents.variables[0]

@@ -111,7 +111,10 @@ def open_file(path: Named, argument: str = "data") -> Contents:
             with reading(argument, path, f"{entry.name} file"):
                 return as_product(_record(entry, (path,)))
     names = listed([*dict.fromkeys(entry.name for entry in FORMATS)])
-    raise refusal("format-unknown", argument, path, formats=names, header=f"{path.stem}.hdr")
+    reason = f"its format is none of {names}"
+    how = f"an ENVI image needs its header, {path.stem}.hdr, next to it"
+    more = "gdal_translate and ogr2ogr convert many others"
+    raise refusal("unreadable", argument, path, reason=reason, how=f"{how}; {more}")
 
 
 def is_scene_folder(path: Path) -> bool:
@@ -125,7 +128,8 @@ def _folder(path: Path, argument: str) -> Contents:
             return contents_of("netcdf:read_zarr", (path,))
     files = band_files.files_in(path)
     if not files:
-        raise refusal("folder-is-no-scene", argument, path)
+        reason = "it is no file, and no folder of a Zarr store or of files of bands"
+        raise refusal("unreadable", argument, path, reason=reason)
     contents = _files(tuple(files), argument)
     left = [each.name for each in band_files.rasters_in(path) if each not in files]
     if not left:

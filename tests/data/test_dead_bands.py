@@ -28,7 +28,7 @@ def test_a_band_without_a_value_goes_by_itself(bad, labelled_only):
     dead = [2, 5, 6]
     cube[..., dead] = np.where(labelled_only & (LABELS == 0), 7, bad)[..., None]
     scene = scene_from_arrays(cube, LABELS)
-    assert scene.notes == ("bands 3,6-7 hold no finite value in a labelled pixel: left out",)
+    assert scene.notes == ("3 bands (3,6-7) hold no finite value in a labelled pixel: left out",)
     assert scene.valid.all()
     assert scene.bands == 8
     split = make_split(scene, kind="random", patch_size=3, train_per_class=9)
@@ -61,14 +61,14 @@ def test_a_band_that_failed_in_part_is_refused_unless_left_out(tmp_path: Path):
     assert fitted.bands.tolist() == [0, 1, 2, 3, 5, 6, 7]
     marked = scene_from_arrays(cube, LABELS, bad_bands=(4,))
     assert marked.bad_bands == (4,)
-    with pytest.raises(InputError, match="'9' is no number or range, upwards within 1 to 8,"):
+    with pytest.raises(InputError, match=r"'9' holds no band that may be used: .* within 1 to 8,"):
         load_scene(tmp_path / "scene.mat", bands="9")
-    with pytest.raises(InputError, match=r"'400-600' is no number .* such as 400-900nm"):
+    with pytest.raises(InputError, match=r"'400-600' holds no band .* such as 400-900nm"):
         load_scene(tmp_path / "scene.mat", bands="400-600")
 
 
 def test_a_scene_of_nothing_but_nan_is_refused():
-    with pytest.raises(InputError, match=r"^data: all 90 labelled pixels hold no data \(NaN, "):
+    with pytest.raises(InputError, match=r"^data: 90 of 90 labelled pixels hold no data \(NaN, "):
         scene_from_arrays(floats() * np.nan, LABELS)
     with pytest.raises(InputError, match="finite"):
         Preprocessing.fit(floats().reshape(-1, 8) * np.nan)
@@ -80,10 +80,9 @@ def test_no_data_beside_a_dead_band():
     cube[1, :3] = -9999
     cube[2, 1, [0, 1, 2, 4, 5, 6, 7]] = -9999
     scene = scene_from_arrays(cube, LABELS, nodata=-9999.0)
-    assert scene.notes == (
-        "3 labelled pixels hold no data: left unlabelled",
-        "bands 4 hold no finite value in a labelled pixel: left out",
-    )
+    pixels, bands = scene.findings
+    assert (pixels.code, pixels.facts["count"]) == ("left-out", 3)
+    assert (bands.code, bands.facts["count"], bands.facts["what"]) == ("left-out", 1, "bands")
     assert np.argwhere(~scene.valid).tolist() == [[1, 0], [1, 1], [1, 2], [2, 1]]
     fitted = Preprocessing.fit_scene(scene, np.flatnonzero(scene.labels))
     assert fitted.bands.tolist() == [0, 1, 2, 4, 5, 6, 7]

@@ -179,7 +179,7 @@ def test_scales_and_control_points_that_are_not_used_give_a_note(folder: Path) -
     path = write_raster(folder / "cube.tif", made("geotiff"), Facts())
     with rasterio.open(path, "r+") as file:
         file.scales = [1e-4] * file.count
-    assert "its scale of values" in open_cube(path).notes[0]
+    assert open_cube(path).codes[0] == "values-unscaled"
     corners = [GroundControlPoint(row, column, column, row) for row in (0, 9) for column in (0, 11)]
     with rasterio.open(path, "r+") as file:
         file.gcps = corners, rasterio.CRS.from_epsg(4326)
@@ -189,13 +189,14 @@ def test_scales_and_control_points_that_are_not_used_give_a_note(folder: Path) -
     gains = f"data gain values = {{{', '.join(['0.5'] * 6)}}}\n"
     for extra in (gains, "reflectance scale factor = 10000\n"):
         write_envi(folder / "cube.img", made("geotiff"), "bil", "<", extra)
-        assert "its scale of values" in open_cube(folder / "cube.img").notes[0]
+        assert open_cube(folder / "cube.img").codes[0] == "values-unscaled"
     write_envi(
         folder / "cube.img", made("geotiff"), "bsq", "<", "reflectance scale factor = 1.00\n"
     )
     header = folder / "cube.hdr"
     header.write_text(header.read_text().replace("interleave = bsq\n", ""))
-    assert open_cube(header).notes == ("its header names no interleave: it is read as bsq",)
+    (finding,) = open_cube(header).findings
+    assert (finding.code, finding.facts["order"]) == ("axes-guessed", "bands, height, width")
 
 
 @pytest.mark.parametrize(

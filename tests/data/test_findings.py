@@ -92,9 +92,13 @@ def test_a_finding_is_rendered_by_its_message() -> None:
 
 
 def test_strict_refuses_warnings_and_not_notes() -> None:
-    refuse_warnings([note("opacity")], "strict", "a.tif")
+    refuse_warnings([note("cube-chosen", variable="a")], "strict", "a.tif")
     with pytest.raises(InputError, match="GDAL: odd"):
-        refuse_warnings([note("opacity"), warning("gdal-warning", text="odd")], "strict", "a.tif")
+        refuse_warnings(
+            [note("cube-chosen", variable="a"), warning("gdal-warning", text="odd")],
+            "strict",
+            "a.tif",
+        )
 
 
 def test_a_hint_without_its_facts_is_left_out() -> None:

@@ -201,7 +201,7 @@ def test_places_of_zarr(
     assert grid.transform is not None
 
 
-_BY_NUMBER = ("columns-by-number",)
+_BY_NUMBER = ("wavelengths-read-as",)
 
 
 def table(path: Path, columns: Iterable[str], **further: Any) -> Path:

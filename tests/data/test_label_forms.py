@@ -97,7 +97,10 @@ class TestValues:
         scene = load_scene(data, raster(tmp_path / "gt.tif", values, nodata=255))
         np.testing.assert_array_equal(scene.labels, np.where(values == 255, 0, truth))
         (finding,) = scene.findings
-        assert (finding.code, finding.facts) == ("zero-is-unlabelled", {"nodata": 255})
+        assert (finding.code, finding.facts) == (
+            "zero-is-unlabelled",
+            {"although": "in addition to 255"},
+        )
 
     def test_flags_of_netcdf_name_the_classes(
         self, tmp_path: Path, data: Path, truth: np.ndarray

@@ -181,7 +181,7 @@ def test_a_mark_beyond_float32_unlabels():
     cube[rows[:5], columns[:5]] = least
     scene = scene_from_arrays(cube, labels, nodata=least)
     assert (scene.labels > 0).sum() == (labels > 0).sum() - 5
-    assert (scene.codes[0], scene.findings[0].facts["count"]) == ("labelled-pixels-empty", 5)
+    assert (scene.codes[0], scene.findings[0].facts["count"]) == ("left-out", 5)
 
 
 @pytest.mark.parametrize("factor", [1e-60, 1e-46])
@@ -216,7 +216,7 @@ def test_labelled_pixels_without_a_finite_value_are_unlabelled(nodata):
     cube[rows[:5], columns[:5]] = np.nan
     scene = scene_from_arrays(cube, labels, nodata=nodata)
     assert (scene.labels > 0).sum() == (labels > 0).sum() - 5
-    assert scene.codes == ("labelled-pixels-empty", "pixels-masked")
+    assert scene.codes == ("left-out", "pixels-masked")
     assert [one.facts["count"] for one in scene.findings] == [5, 3 * len(cube)]
     cube[rows[7], columns[7], 3] = np.inf
     with pytest.raises(InputError, match="1 labelled pixels hold NaN"):

@@ -150,10 +150,10 @@ def test_band_selection_by_wavelengths():
     assert parse_bands("400-900nm,1", 6, waves).tolist() == [0, 1]
     assert parse_bands("6,400-700NM,650.5-750nm", 6, waves, (0,)).tolist() == [1, 5]
     for text, rule in (
-        ("900-950nm", "holds no band that may be used; bands lie at 400.0 to 2500.0 nm"),
-        ("900-400nm", "is no number or range, upwards"),
-        ("400nm", "nor a range of wavelengths such as 400-900nm"),
-        ("0.4-0.6um", "nor a range of wavelengths such as 400-900nm"),
+        ("900-950nm", "such as 400-900nm; bands lie at 400.0 to 2500.0 nm"),
+        ("900-400nm", "holds no band that may be used: bands are numbers and ranges, upwards"),
+        ("400nm", "or ranges of wavelengths such as 400-900nm"),
+        ("0.4-0.6um", "or ranges of wavelengths such as 400-900nm"),
         ("390-410nm", "holds no band that may be used"),
     ):
         with refuses("bands", text, rule):
@@ -223,7 +223,7 @@ def test_no_data_is_not_measured_and_not_trained_on():
     cube[0, :3] = -9999
     cube[1, 1, 2] = -9999
     scene = scene_from_arrays(cube, labels, nodata=-9999.0)
-    assert scene.notes == ("3 labelled pixels hold no data: left unlabelled",)
+    assert [(one.code, one.facts["count"]) for one in scene.findings] == [("left-out", 3)]
     assert (scene.labels[0, :3] == 0).all()
     assert (scene.labels != 0).sum() == 69
     assert scene.valid.sum() == 69

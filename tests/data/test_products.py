@@ -240,7 +240,7 @@ def test_a_tile_of_enmap(tmp_path: Path) -> None:
     np.testing.assert_array_equal(tile.cube, whole.cube)
     metadata.unlink()
     plain = load_cube(image)
-    assert plain.codes[0] == "metadata-missing"
+    assert plain.codes[0] == "values-unscaled"
     with rasterio.open(image) as file:
         np.testing.assert_array_equal(plain.cube, file.read().transpose(1, 2, 0))
 

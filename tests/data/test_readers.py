@@ -24,6 +24,7 @@ from hytas.data import (
 from hytas.data.interpret.wavelengths import wavelength_facts
 from hytas.data.palette import palette
 from hytas.data.read.envi import fields_of
+from hytas.data.record import OPACITY, OPACITY_IS_A_BAND
 from hytas.errors import InputError
 from refusals import refuses
 
@@ -201,7 +202,9 @@ def test_bands_first_is_put_right_by_the_labels(mat, cube, labels):
     for axis in (0, 1):
         scene = load_scene(mat(c=np.moveaxis(cube, -1, axis), gt=labels))
         assert_same(scene, cube, labels)
-        assert f"bands on axis {axis + 1}" in scene.notes[0]
+        (finding, *_) = scene.findings
+        order = ("bands, height, width", "height, bands, width")[axis]
+        assert (finding.code, finding.facts["order"]) == ("axes-guessed", order)
 
 
 @settings(max_examples=25, deadline=None)
@@ -246,7 +249,7 @@ def test_the_cube_has_as_many_bands_as_wavelengths(tmp_path, cube, labels):
     np.save(tmp_path / "gt.npy", labels)
     scene = load_scene(tmp_path / "a.h5", tmp_path / "gt.npy")
     assert_same(scene, cube, labels)
-    assert "its scale of values" in scene.notes[0]
+    assert scene.codes[0] == "values-unscaled"
     assert scene.notes[1] == "the cube is site/data (9 x 11 x 6 int16)"
 
 
@@ -315,10 +318,10 @@ def test_no_data_values_of_envi(tmp_path: Path, text: str, mark: float | None) -
         ("{500}", "Nanometers", "of 1 values; a positive"),
         ("{a, b}", "Nanometers", "a positive finite number, not all equal, for each of 2 bands"),
         ("{500, nan}", "Nanometers", "a positive finite number, not all equal"),
-        ("{5, 6}", "furlong", "5 to 6 in the unit 'furlong'"),
-        ("{10000, 20000}", "", "10000 to 20000 in the unit '', which is missing"),
-        ("{1, 2}", "Index", "1 to 2 in the unit 'Index', which is missing or not known"),
-        ("{1, 2}", "", "1 to 2 in the unit '', which is missing or not known"),
+        ("{5, 6}", "furlong", "unit 'furlong', 5 to 6, are not used"),
+        ("{10000, 20000}", "", "unit '', 10000 to 20000, are not used: the unit is missing"),
+        ("{1, 2}", "Index", "unit 'Index', 1 to 2, are not used"),
+        ("{1, 2}", "", "unit '', 1 to 2, are not used"),
         ("{500, 500}", "nm", "not all equal"),
     ],
 )
@@ -350,7 +353,7 @@ def test_wavelengths_of_any_unit_are_in_nm(tmp_path: Path, listed: str, units: s
     cube = open_cube(write_envi(tmp_path / "s", fields, bytes(24)))
     np.testing.assert_allclose(cube.wavelengths, [500, 800])
     is_guess = (listed, units) in (("[0.5 0.8]", "Nanometers"), ("{500, 800}", "Micrometers"))
-    assert [f"and not as {units}" in note for note in cube.notes] == [True] * is_guess
+    assert [f"in the unit '{units}'" in note for note in cube.notes] == [True] * is_guess
 
 
 @pytest.mark.parametrize(
@@ -374,7 +377,7 @@ def test_a_scale_for_each_band_of_netcdf_is_told(tmp_path: Path, cube) -> None:
     array.to_dataset(name="c").to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
     opened = open_cube(tmp_path / "a.nc")
     np.testing.assert_array_equal(opened[:], cube)
-    assert any("is not applied: values are as stored" in note for note in opened.notes)
+    assert "values-unscaled" in opened.codes
 
 
 @pytest.mark.parametrize(
@@ -633,8 +636,8 @@ def test_a_picture_with_opacity_is_a_scene_of_three_bands(tmp_path: Path, last: 
     valid = values[3] > 0 if last == "alpha" else np.ones((6, 5), np.bool_)
     np.testing.assert_array_equal(cube.valid, valid)
     np.testing.assert_array_equal(cube.cube[valid], values.transpose(1, 2, 0)[valid][:, :bands])
-    assert ("opacity" in cube.codes) == (bands == 3)
-    assert ("opacity-is-a-band" in cube.codes) == (last == "near infrared")
+    assert (OPACITY in cube.findings) == (bands == 3)
+    assert (OPACITY_IS_A_BAND in cube.findings) == (last == "near infrared")
 
 
 @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
@@ -648,7 +651,7 @@ def test_a_last_band_that_is_only_tagged_as_opacity_is_a_band(tmp_path: Path) ->
         file.write(values)
     cube = load_cube(path)
     np.testing.assert_array_equal(cube.cube, values.transpose(1, 2, 0))
-    assert "opacity-is-a-band" in cube.codes
+    assert OPACITY_IS_A_BAND in cube.findings
 
 
 @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
@@ -696,7 +699,7 @@ def test_the_mask_of_a_geotiff(tmp_path: Path, cube, labels, where: str) -> None
     scene = load_scene(tmp_path / "a.tif", tmp_path / "gt.npy")
     np.testing.assert_array_equal(scene.valid, mask)
     np.testing.assert_array_equal(scene.wavelengths, 400 + np.arange(1, bands + 1) / 4)
-    assert any("where its opacity" in note for note in scene.notes) == is_band
+    assert (OPACITY in scene.findings) == is_band
     np.testing.assert_array_equal(scene.cube[mask], cube[mask])
     np.testing.assert_array_equal(np.array((0, *scene.class_ids))[scene.labels], labels * mask)
 

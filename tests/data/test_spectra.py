@@ -231,7 +231,7 @@ def test_names_of_rows_are_no_band(tmp_path: Path) -> None:
     path.write_text(table.set_axis(["x450_5", "x550_25", "crop"], axis=1).to_csv(index=False))
     assert of_frame(path).wavelengths.tolist() == [450.5, 550.25]
     path.write_text("\n".join(["0.1,0.25,1", "0.3,0.4,2"] * 6))
-    assert "wavelengths-unknown-unit" in of_frame(path, label_column="1").codes
+    assert "wavelengths-read-as" in of_frame(path, label_column="1").codes
     pytest.importorskip("pyarrow")
     table.set_index("crop").to_parquet(tmp_path / "a.parquet")
     assert of_frame(tmp_path / "a.parquet").class_names == ("a", "b")
@@ -296,7 +296,7 @@ def test_rows_without_a_label_are_not_used(tmp_path: Path) -> None:
     table.to_csv(tmp_path / "a.csv", index=False)
     loaded = of_frame(tmp_path / "a.csv")
     assert loaded.labels[3, 0] == 0
-    assert "rows-unlabelled" in loaded.codes
+    assert "left-out" in loaded.codes
 
 
 @pytest.mark.parametrize("form", ["npz", "mat", "two files", "series"])

@@ -46,7 +46,7 @@ def test_a_named_0_is_told(tmp_path, cube, labels):
     for name, is_told in (("Wheat", True), ("Unclassified", False)):
         write_envi(tmp_path / "l.img", labels[..., None], "bsq", "<", names.replace("NAME", name))
         codes = load_scene(tmp_path / "c.img", tmp_path / "l.img").codes
-        assert ("zero-is-named" in codes) == is_told
+        assert ("zero-is-unlabelled" in codes) == is_told
 
 
 def test_names_of_the_file_stay_with_their_labels(tmp_path: Path, cube: np.ndarray) -> None:

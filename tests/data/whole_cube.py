@@ -13,10 +13,12 @@ def load_cube(*place: Any, **how: Any) -> SimpleNamespace:
     opened = open_cube(*place, **how)
     cube = opened.whole()
     check_cube(cube, "scene")
+    findings = (*opened.findings, *empty_pixels(opened))
     facts = ("wavelengths", "nodata", "bad_bands", "fwhm", "grid", "name")
     return SimpleNamespace(
         cube=cube,
         valid=valid_pixels(cube, opened.nodata),
-        codes=(*opened.codes, *(one.code for one in empty_pixels(opened))),
+        findings=findings,
+        codes=tuple(one.code for one in findings),
         **{one: getattr(opened, one) for one in facts},
     )

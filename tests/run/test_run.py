@@ -93,7 +93,7 @@ def test_ground_without_data_has_no_class_on_the_map(scene: Scene, tmp_path: Pat
     cube[:3] = -1.0
     labels = scene.labels.copy()
     marked = scene_from_arrays(cube, labels, name="strips", nodata=-1.0)
-    assert marked.notes == ("40 labelled pixels hold no data: left unlabelled",)
+    assert [(one.code, one.facts["count"]) for one in marked.findings] == [("left-out", 40)]
     config = replace(SEARCH_ONLY, split="random", train_per_class=12, recipe=Recipe(epochs=1))
     run_pipeline(config, marked, tmp_path / "run", device="cpu")
     model = DeployedModel.load(tmp_path / "run" / "model.onnx")

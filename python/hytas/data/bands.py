@@ -90,26 +90,25 @@ def parse_bands(
         raise InputError("bands", text, "must be a text, such as 1-103,110-148 or 400-900nm")
     parts = [each.strip() for each in text.split(",")]
     in_nm = [part for part in parts if part.lower().endswith("nm")]
+    waves = np.zeros(0) if wavelengths is None else wavelengths
+    ends = f"{waves.min():.1f} to {waves.max():.1f} nm" if waves.size else "unknown wavelengths"
+    facts = {"count": count, "waves": ends}
     kept: list[int] = []
     for part in (each for each in parts if each not in in_nm):
         first, dash, last = part.partition("-")
         ends_of_range = first, last if dash else first
         start, stop = (int(one) if one.strip().isdecimal() else 0 for one in ends_of_range)
         if not 1 <= start <= stop <= count:
-            raise refusal("bands-unreadable", "bands", text, part=part, count=count)
+            raise refusal("bands-unreadable", "bands", text, part=part, **facts)
         kept.extend(range(start - 1, stop))
-    waves = np.zeros(0) if wavelengths is None else wavelengths
-    ends = "unknown wavelengths: give numbers of bands"
-    if waves.size:
-        ends = f"{waves.min():.1f} to {waves.max():.1f} nm"
     for part in in_nm:
         match = _WAVES.fullmatch(part)
         if match is None or float(match[1]) > float(match[2]):
-            raise refusal("bands-unreadable", "bands", text, part=part, count=count)
+            raise refusal("bands-unreadable", "bands", text, part=part, **facts)
         within = np.flatnonzero((waves >= float(match[1])) & (waves <= float(match[2])))
         if not within.size:
-            raise refusal("bands-none", "bands", text, part=part, waves=ends)
+            raise refusal("bands-unreadable", "bands", text, part=part, **facts)
         kept += np.setdiff1d(within, bad_bands).tolist()
     if not kept:
-        raise refusal("bands-none", "bands", text, part=text, waves=ends)
+        raise refusal("bands-unreadable", "bands", text, part=text, **facts)
     return np.unique(np.array(kept, np.int64))

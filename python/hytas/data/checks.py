@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,9 +46,12 @@ class CheckedScene:
         return sum(int((values[self.empty] != 0).sum()) for _, values in self.maps)
 
 
-def _all_empty(scene: CheckedScene) -> Cases:
+def _lost(scene: CheckedScene, are_all: bool) -> Cases:
     labels = sum(int((values != 0).sum()) for _, values in scene.maps)
-    return [{"count": labels}] if labels == scene.lost > 0 else []
+    reason = "hold no data (NaN, infinite values, or the no-data value)"
+    reason = f"{reason} in the bands in use, which `bands` selects"
+    facts = {"count": scene.lost, "what": f"of {labels} labelled pixels", "reason": reason}
+    return [facts] if scene.lost and (labels == scene.lost) == are_all else []
 
 
 def _not_finite(scene: CheckedScene) -> Cases:
@@ -67,7 +71,8 @@ def _marks(scene: CheckedScene) -> Cases:
 
 def _dead(scene: CheckedScene) -> Cases:
     dead = np.setdiff1d(np.arange(scene.cube.shape[2]), scene.alive)
-    return [{"bands": format_bands(dead)}] if dead.size else []
+    reason = f"({format_bands(dead)}) hold no finite value in a labelled pixel"
+    return [{"count": dead.size, "what": "bands", "reason": reason}] if dead.size else []
 
 
 def _masked(scene: CheckedScene) -> Cases:
@@ -95,18 +100,14 @@ def _single(scene: CheckedScene) -> Cases:
     return [facts] if len(ids) == 1 < scene.least_classes else []
 
 
-def _lost(scene: CheckedScene) -> Cases:
-    return [{"count": scene.lost}] if scene.lost else []
-
-
 SCENE_CHECKS: tuple[Check[CheckedScene], ...] = (
-    Check("labels-all-empty", ERROR, _all_empty, argument="data"),
+    Check("left-out", ERROR, partial(_lost, are_all=True), argument="data"),
     Check("empty", ERROR, _classes_missing, _map_names),
     Check("classes-few", ERROR, _single, _map_names),
     Check("labelled-pixels-not-finite", ERROR, _not_finite, argument="data"),
-    Check("labelled-pixels-empty", WARNING, _lost),
+    Check("left-out", WARNING, partial(_lost, are_all=False)),
     Check("mark-is-a-class", WARNING, _marks, _map_names),
-    Check("bands-dead", NOTE, _dead),
+    Check("left-out", NOTE, _dead),
     Check("pixels-masked", NOTE, _masked),
 )
 NAME_CHECKS: tuple[Check[Mapping[int, str]], ...] = (

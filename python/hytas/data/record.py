@@ -22,11 +22,13 @@ from hytas.data.limits import by, printable
 from hytas.errors import InputError
 from hytas.types import Array, Floats, Mask
 
-UNSCALED = note("values-unscaled")
+UNSCALED = note("values-unscaled", reason="its scale (such as reflectance) is not applied")
 """Finding on a file whose values are used without the scale that it names."""
-OPACITY = note("opacity")
+OPACITY = note("opacity", reading="where it is 0 there is no data")
 """Finding on a picture with a mask, or a file whose last band is taken for one."""
-OPACITY_IS_A_BAND = warning("opacity-is-a-band")
+OPACITY_IS_A_BAND = warning(
+    "opacity", reading="it has other values than 0 and 255, and is used as a band"
+)
 OPAQUE = (0, 255, 65535)
 """Values of a mask; 65535 in 16 bits."""
 OPACITY_ROWS = 16

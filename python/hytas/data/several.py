@@ -104,8 +104,8 @@ def resampled(scene: Scene, first: Scene) -> Scene:
         nodata=scene.nodata,
     )
     lacking = tuple(change.lacking.tolist())
-    facts = {"count": len(lacking), "first": first.name}
-    outside = (warning("bands-outside", scene.name, **facts),) if lacking else ()
+    facts = {"count": len(lacking), "what": "bands", "reason": "lie outside its wavelengths"}
+    outside = (warning("left-out", scene.name, **facts),) if lacking else ()
     cube = MappedCube(scene.cube, change, first.bands)
     changed = _changed(scene, cube, f"resampled {first.wavelengths.tolist()}", bad_bands=lacking)
     findings = (*changed.findings, *outside)

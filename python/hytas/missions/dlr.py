@@ -60,7 +60,8 @@ def refine(contents: Contents) -> Contents:
     candidates = (contents.path.with_name(each) for each in names)
     metadata = next((path for path in candidates if path.is_file()), None)
     if metadata is None:
-        missing = warning("metadata-missing", name=names[0])
+        reason = f"its metadata ({names[0]}) are not next to it"
+        missing = warning("values-unscaled", reason=reason)
         return replace(contents, findings=(*contents.findings, missing))
     root = read_xml(metadata)
     bands = list(_bands(root))

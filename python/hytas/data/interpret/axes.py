@@ -6,11 +6,12 @@ rows, columns, bands, in this order, or with the pages of a file as bands, and a
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
 from hytas.data.findings import Finding, note, warning
+from hytas.data.limits import by
 from hytas.data.record import Variable
 from hytas.errors import InputError
 
@@ -120,25 +121,26 @@ def find_axes(
     orders = [order for order in permutations(kept) if _fits_names(order, kept, roles)]
     if len({order[2] for order in orders}) == 1:
         return Axes(orders[0][0], orders[0][1], orders[0][2])
-    evidence = (
-        lambda order: shape[order[2]] == bands,
-        lambda order: shape[order[2]] in wavelengths,
-        lambda order: (shape[order[0]], shape[order[1]]) in maps,
-    )
-    for fits in evidence:
+    evidence: dict[str, Callable[[_Shape], bool]] = {
+        "by the number of bands": lambda order: shape[order[2]] == bands,
+        "by the number of wavelengths": lambda order: shape[order[2]] in wavelengths,
+        "by the size of the labels": lambda order: (shape[order[0]], shape[order[1]]) in maps,
+    }
+    reason = ""
+    for name, fits in evidence.items():
         orders = [order for order in orders if fits(order)] or orders
+        if len({order[2] for order in orders}) == 1:
+            reason = reason or name
     best = max(orders, key=lambda order: (dimension_names(variable)[order[2]] == PAGE, order[2]))
-    is_settled = len({order[2] for order in orders}) == 1
+    names = dict(zip(best, ("height", "width", "bands"), strict=True))
+    facts = {"sizes": by(shape[axis] for axis in kept), "how": "name them with `axes`"}
+    facts |= {"order": ", ".join(names[axis] for axis in kept)}
     finding = None
-    if not is_settled:
-        sizes = " x ".join(str(shape[axis]) for axis in kept)
-        names = dict(zip(best, ("height", "width", "bands"), strict=True))
-        order = ", ".join(names[axis] for axis in kept)
-        finding = warning("axes-guessed", sizes=sizes, order=order)
+    if not reason:
+        finding = warning("axes-guessed", **facts, reason="nothing identifies them")
     elif best[2] != kept[-1]:
-        axis = kept.index(best[2]) + 1
-        finding = note("bands-on-axis", variable=str(variable), axis=axis)
-    return Axes(best[0], best[1], best[2], is_settled, finding)
+        finding = note("axes-guessed", **facts, reason=reason)
+    return Axes(best[0], best[1], best[2], bool(reason), finding)
 
 
 def _fits_names(order: _Shape, kept: _Shape, roles: Sequence[str]) -> bool:

@@ -86,8 +86,9 @@ class Numbered(NamedTuple):
         what = self.reading
         if what is None and is_doubtful and self.may_be_nanometres:
             what = "nm"
-        facts: dict[str, Any] = {"low": low, "high": high, "what": what}
-        return [] if what is None else [note("columns-by-number", **facts)]
+        facts: dict[str, Any] = {"low": low, "high": high, "reading": f"read as {what}"}
+        named = "the numbers in the names of the columns"
+        return [] if what is None else [note("wavelengths-read-as", what=named, **facts)]
 
 
 _READINGS: tuple[tuple[str, Callable[[Numbered], bool]], ...] = (

@@ -73,7 +73,7 @@ def unit_of(text: str) -> Unit | None:
 
 
 def meant_unit(values: Floats, text: str) -> tuple[Unit | None, str | None]:
-    """Return the unit of wavelengths (B,), or None, and the code of a finding on a guess.
+    """Return the unit of wavelengths (B,), or None, and how they are read if that is a guess.
 
     Rules in their order: values that contradict the unit; a named unit; the only unit in which
     values without one are optical wavelengths, unless they are numbers of bands.
@@ -83,11 +83,11 @@ def meant_unit(values: Floats, text: str) -> tuple[Unit | None, str | None]:
     """
     low, high, unit = values.min(), values.max(), unit_of(text)
     if unit is not None and (other := unit.other(values)) is not None:
-        return other, "wavelengths-misnamed"
+        return other, f"read as {other.name}"
     if unit is None and plain_unit(text) in NO_UNIT and not are_counted(values):
         bare = ((one, one.bare) for one in UNITS if one.bare is not None)
         unit = next((one for one, (first, last) in bare if first <= low and high <= last), None)
-    return unit, None if unit is not None else "wavelengths-unknown-unit"
+    return unit, None if unit is not None else "not used: the unit is missing or not known"
 
 
 def nanometres(values: Any, unit: str | None = None) -> tuple[Floats | None, Finding | None]:
@@ -103,10 +103,14 @@ def nanometres(values: Any, unit: str | None = None) -> tuple[Floats | None, Fin
     if numbers.size > 1 and numbers.min() == numbers.max():
         return None, unused_list("wavelengths", numbers.size)
     text = own or unit or ""
-    meant, code = meant_unit(numbers, text)
-    named = None if meant is None else meant.name
-    ends: dict[str, Any] = {"low": float(numbers.min()), "high": float(numbers.max())}
-    finding = None if code is None else warning(code, unit=named, named=text, **ends)
+    meant, reading = meant_unit(numbers, text)
+    what = f"its wavelengths in the unit '{text}'"
+    facts: dict[str, Any] = {
+        "what": what,
+        "low": numbers.min().item(),
+        "high": numbers.max().item(),
+    }
+    finding = warning("wavelengths-read-as", reading=reading, **facts) if reading else None
     return None if meant is None else meant.nanometres_of(numbers), finding
 
 

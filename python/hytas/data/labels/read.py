@@ -171,7 +171,7 @@ def _classes(
         colours = {label + plus: colour for label, colour in own_colours.items()}
         name = names.get(0, "")
         if name and not is_no_class(name) and any((raw.values == 0).any() for raw in raws):
-            findings.append(warning("zero-is-named", name=name))
+            findings.append(warning("zero-is-unlabelled", although=f"although it is named {name}"))
     ids = _ids(maps)
     if plus:
         names = {i: names.get(i) or f"label {i - 1}" for i in ids}
@@ -248,7 +248,8 @@ def _zero_is_a_class(
     if declared == -1 and (not raws[0].names or 0 in raws[0].names):
         findings.append(warning("zero-is-a-class", name, nodata=declared))
         return True
-    findings.append(warning("zero-is-unlabelled", name, nodata=nodata))
+    although = f"in addition to {nodata:g}"
+    findings.append(warning("zero-is-unlabelled", name, although=although))
     return False
 
 

@@ -119,12 +119,15 @@ def _with_class(
         findings.append(warning("classes-are-codes", field=field, fields=list(shapes.texts)))
     if all(has_class):
         return shapes, findings
-    facts: dict[str, Any] = {"count": has_class.count(False), "first": has_class.index(False) + 1}
+    first = has_class.index(False) + 1
+    reason = f"have no class in the field {field}, the first is shape {first}"
+    facts: dict[str, Any] = {"count": has_class.count(False), "what": "shapes", "reason": reason}
+    facts |= {"how": "give them one, or remove them"}
     if not any(has_class):
-        raise refusal("shapes-without-class", "labels", **facts, field=field)
+        raise refusal("left-out", "labels", **facts)
     kept = {name: [*compress(column, has_class)] for name, column in shapes.fields.items()}
     shapes = replace(shapes, geometries=shapes.geometries[has_class], fields=kept)
-    return shapes, [*findings, warning("shapes-without-class", **facts, field=field)]
+    return shapes, [*findings, warning("left-out", **facts)]
 
 
 def _is_code(value: Any) -> bool:
@@ -304,7 +307,8 @@ def _burn(
     if outside == len(shapes.geometries):
         return None
     labels[torn], polygons[torn] = 0, 0
-    findings = [note("shapes-outside", count=outside, of=len(ids))] if outside else []
+    facts = {"what": f"of {len(ids)} shapes", "reason": "hold no pixel centre of the scene"}
+    findings = [note("left-out", count=outside, **facts)] if outside else []
     if first is not None:
         both = [names.get(number, str(number)) for number in first[2:]]
         place_facts: dict[str, Any] = {"row": first[0], "column": first[1], "classes": both}

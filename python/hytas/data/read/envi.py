@@ -122,7 +122,9 @@ def raw_of(
         raise refusal("envi-of-other-size", "", **facts)
     findings = [] if size == needed else [warning("envi-of-other-size", **facts)]
     if "interleave" not in fields and shape[0] > 1:
-        findings.append(warning("interleave-missing"))
+        facts = {"reason": "its header names no interleave", "how": ""}
+        order = "bands, height, width"
+        findings.append(warning("axes-guessed", sizes=by(shape), order=order, **facts))
     return Raw(str(data), dtype.str, offset, stored, (0, 1, 2)), findings
 
 

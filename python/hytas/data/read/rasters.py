@@ -129,7 +129,8 @@ def read_envi(path: Path) -> Contents:
         at = dims.index("y")
         shape = tuple(size - dark * (axis == at) for axis, size in enumerate(raw.shape))
         variable = replace(variable, shape=shape, raw=None, left_out=dark)
-        findings.insert(0, warning("dark-frames-left-out", count=dark, first=shape[at]))
+        reason = f"from line {shape[at]} are dark frames of the capture (autodarkstartline)"
+        findings.insert(0, warning("left-out", count=dark, what="lines", reason=reason))
     findings = [*contents.findings, *findings]
     name = f"ENVI {layout.upper()}"
     return replace(contents, format=name, variables=(variable,), findings=tuple(findings))

@@ -98,7 +98,7 @@ class CheckedTable(NamedTuple):
 
 def _unlabelled(table: CheckedTable) -> Iterator[Mapping[str, Any]]:
     if lost := int((table.ids == 0).sum()):
-        yield {"count": lost}
+        yield {"count": lost, "what": "rows", "reason": "have no label or target"}
 
 
 def _marks(table: CheckedTable) -> Iterator[Mapping[str, Any]]:
@@ -118,7 +118,7 @@ def _repeated(table: CheckedTable) -> Iterator[Mapping[str, Any]]:
 
 
 TABLE_CHECKS: tuple[Check[CheckedTable], ...] = (
-    Check("rows-unlabelled", NOTE, _unlabelled),
+    Check("left-out", NOTE, _unlabelled),
     Check("mark-is-a-class", WARNING, _marks),
     Check("rows-repeated", WARNING, _repeated),
 )

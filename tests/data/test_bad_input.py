@@ -89,16 +89,16 @@ def test_structures_and_cells_pass_the_check_of_tags(tmp_path, cube, labels):
 
 
 def test_not_a_scene(mat, labels, cube):
-    assert "it holds gt (9 x 11 uint8), but no numeric cube" in refused(mat(gt=labels))
+    assert "holds gt (9 x 11 uint8), but no numeric cube" in refused(mat(gt=labels))
     for listed in (mat(x=labels), mat(Y=labels, nRow=9, nCol=11)):
         assert "of spectra, name label_column" in refused(listed)
     np.save(mat().with_suffix(".npy"), {"cube": cube}, allow_pickle=True)
-    assert "is not a scene: it holds" in refused(mat().with_suffix(".npy"))
+    assert "but no numeric cube with three axes" in refused(mat().with_suffix(".npy"))
     message = refused(mat(a=np.zeros((2, 3, 4, 5)), b=labels))
-    assert "is not a scene: it holds a (2 x 3 x 4 x 5" in message
-    assert "is not a scene: it holds nothing" in refused(mat())
+    assert "holds a (2 x 3 x 4 x 5" in message
+    assert "holds nothing" in refused(mat())
     assert "real numbers are needed" in refused(mat(c=cube + 1j, gt=labels))
-    assert "is not a scene" in refused(mat(c=np.array(["abc"]), gt=labels))
+    assert "but no numeric cube" in refused(mat(c=np.array(["abc"]), gt=labels))
 
 
 @pytest.mark.parametrize("dtype", ["?", "g"])
@@ -143,7 +143,7 @@ def test_height_and_width_must_agree(mat, cube, labels):
     message = refused(mat("a.mat", c=cube), mat("b.mat", gt=labels[:, :-1]))
     assert "gt (9 x 10 uint8)" in message
     assert "9 x 11 x 6" in message
-    assert "no label map with the cube's height and width" in message
+    assert "no label map with the height and width of the cube" in message
     message = refused(mat("a.mat", c=cube), mat("b.mat", gt=labels.T))
     assert "gt (11 x 9 uint8)" in message
     assert "transpose, reshape or join" in message
@@ -259,8 +259,8 @@ def test_a_training_and_a_test_map_of_two_files(mat, cube, labels):
     counts = {"training": int((top > 0).sum()), "test": int((scene.test > 0).sum())}
     assert told["split of the file"] == counts
     refusal = run_here("inspect", mat(c=cube), *named, *named[:2])
-    assert "--labels: 3 given for 1 scene" in refusal.stderr
-    with pytest.raises(InputError, match="labels='TR and TE and b': 3 given for 1 scene"):
+    assert "--labels: 3 given: a scene has" in refusal.stderr
+    with pytest.raises(InputError, match="labels='TR and TE and b': 3 given: a scene has"):
         load_scene(mat(c=cube), [mat("two.mat", TR=top, TE=labels), maps[1]])
     shapes = maps[1].with_suffix(".geojson")
     shapes.write_text("{}")
@@ -304,7 +304,7 @@ def test_shapes_out_of_rule(labels):
             scene_from_arrays(np.ones(shape), labels)
     with pytest.raises(InputError, match="labels: missing"):
         scene_from_arrays(np.ones((9, 11, 3)))
-    with pytest.raises(InputError, match="2 given for the 3 classes 2, 5, 7"):
+    with pytest.raises(InputError, match="has 2 names, and the labels 3 classes, 2, 5, 7:"):
         scene_from_arrays(np.ones((9, 11, 3)), labels, class_names=["a", "b"])
 
 
@@ -362,13 +362,21 @@ def test_envi_mistakes(tmp_path):
         ),
         ("data type = 2", "data type = 4", "describes 96 "),
         ("lines = 3", "lines = many", "samples, lines and bands keywords"),
-        ("data type = 2\n", "", "'data type' is missing: 1, 2, 3, 4, 5, 6, 9, 12,"),
+        (
+            "data type = 2\n",
+            "",
+            "'data type' holds nothing: must be one of 1, 2, 3,",
+        ),
         ("bsq", "bsq\nheader offset = 8", r"describes 56 \(offset 8"),
         ("data type = 2", "data type = 7", "data_type that is recognised"),
-        ("byte order = 0", "byte order = 7", "'byte order' is 7: 0, 1 are known"),
-        ("bsq", "xyz", "'interleave' is xyz: bsq, bil, bip are known"),
+        ("byte order = 0", "byte order = 7", "'byte order' holds 7: must be one of 0, 1"),
+        ("bsq", "xyz", "'interleave' holds xyz: must be one of bsq, bil, bip"),
         ("byte order = 0", "byte order = 0\nheader offset = -4", "Inconsistent nLineOffset"),
-        ("bsq", "bsq\nmajor frame offsets = {8, 4}", "'major frame offsets' is {8, 4}: 0 "),
+        (
+            "bsq",
+            "bsq\nmajor frame offsets = {8, 4}",
+            "'major frame offsets' holds {8, 4}: must",
+        ),
     ):
         header.write_text("ENVI\n" + fields.replace(old, new))
         with pytest.raises(InputError, match=message):

@@ -103,8 +103,8 @@ def test_strict_refuses_warnings_and_not_notes() -> None:
 
 def test_a_hint_without_its_facts_is_left_out() -> None:
     assert refusal("classes-few", "labels", classes=["corn"]).hint == ""
-    assert "`axes`" in refusal("cube-too-small", "data", shape="3", key="axes").hint
-    assert refusal("cube-too-small", "data", shape="3").hint == ""
+    assert "`axes`" in refusal("several", "data", what="a", names="b", key="axes").hint
+    assert refusal("several", "data", what="a", names="b").hint == ""
 
 
 def test_a_refusal_has_the_fields_of_its_message() -> None:

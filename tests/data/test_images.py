@@ -103,14 +103,14 @@ def test_images_beyond_memory_are_read_when_they_are_needed(folder: Path, monkey
 def test_mixed_sizes_and_channels_are_named(folder: Path) -> None:
     save(folder / "grass" / "odd.png", image(1, side=5))
     text = refused(folder)
-    assert "different size: 8 of 6 x 6 pixels; 1 of 5 x 5 pixels, the first" in text
+    assert "has images (8 of 6 x 6 pixels; 1 of 5 x 5 pixels, the first" in text
     assert "odd.png" in text
     assert "resize 5" in text
     assert load_images(folder, resize=4).side == 4
     save(folder / "grass" / "odd.png", image(1, channels=1))
     text = refused(folder)
-    assert "different channels: 8 of 3 channels; 1 of 1 channels, the first" in text
-    assert "resize 6 makes them alike" in text
+    assert "has images (8 of 3 channels; 1 of 1 channels, the first" in text
+    assert "resize 6 makes them so" in text
     loaded = load_images(folder, resize=6)
     assert loaded.channels == 3
     assert "images of one channel were given three, as the others have" in loaded.notes
@@ -141,7 +141,7 @@ def test_what_is_no_set_of_images_is_refused(folder: Path, tmp_path: Path) -> No
     wide = tmp_path / "wide"
     for kind in "ab":
         save(wide / kind / "1.png", image(1)[:4])
-    assert "images of 4 x 6 pixels: networks take squares; resize 4" in refused(wide)
+    assert "images (4 x 6 pixels): networks take squares" in refused(wide)
     for parts in (("Train", "Test"), ("train", "test", "valid")):
         for part in parts:
             for kind in "ab":
@@ -240,7 +240,7 @@ def test_images_need_labels_that_fit(tmp_path: Path, labels: Any) -> None:
     np.savez(path, images=np.zeros((6, 5, 5, 2), np.uint8), labels=labels)
     assert holds_images(path)
     assert "images (6 x 5 x 5 x 2 uint8), labels (" in refused(path)
-    assert "need one array of N whole numbers next to them" in refused(path)
+    assert "with one array of N whole numbers, their labels" in refused(path)
 
 
 def test_arrays_that_cannot_be_read_are_refused(tmp_path: Path) -> None:

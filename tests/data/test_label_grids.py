@@ -115,9 +115,9 @@ def test_another_size_needs_a_place(tmp_path: Path, scene: Path, truth: np.ndarr
     loaded = load_scene(scene, written(tmp_path / "wide.tif", wide, PLACE))
     np.testing.assert_array_equal(loaded.labels, truth)
     np.save(tmp_path / "wide.npy", wide)
-    with pytest.raises(InputError, match="no label map with the cube's height and width"):
+    with pytest.raises(InputError, match="no label map with the height and width of the cube"):
         load_scene(scene, tmp_path / "wide.npy")
-    with pytest.raises(InputError, match="no label map with the cube's height and width"):
+    with pytest.raises(InputError, match="no label map with the height and width of the cube"):
         labels_on_grid(tmp_path / "wide.npy", grid())
 
 

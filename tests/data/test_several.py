@@ -229,7 +229,7 @@ def test_other_bands_are_refused() -> None:
     fewer = scene_from_arrays(first.cube[..., :4], first.labels, name="b")
     with pytest.raises(
         InputError,
-        match="has 4 bands, and a 5: bands must agree; scenes of other bands",
+        match="has 4 bands, and a 5: they must agree; scenes of other bands",
     ):
         join_scenes([first, fewer])
 

@@ -255,7 +255,7 @@ def test_decimal_commas_beside_whole_numbers(waves: list[float] | None, tmp_path
 def test_bands_of_text_are_no_reason_to_take_other_columns(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(SURVEY.replace("0,", "1.200,"))
-    rule = "400 holds '1.200,11', which is no number"
+    rule = "400 holds '1.200,11': must be a number"
     with refuses("data", path, rule):
         of_frame(path)
     for waves in ([400.0, 500.0, 600.0], None):

@@ -318,7 +318,8 @@ def test_auto_takes_smaller_blocks_and_else_random_pixels():
     splits = [make_split(scene_of(apart), patch_size=3, block=40, seed=k) for k in range(6)]
     assert {split.kind for split in splits} == {"blocks"}
     notes = {note for split in splits for note in split.notes}
-    assert notes & {f"blocks of {n} pixels: blocks of 40 separate fewer classes" for n in (10, 20)}
+    fewer = "those separate fewer classes"
+    assert notes & {f"blocks of {n} pixels, and not of 40: {fewer}" for n in (10, 20)}
     for split in splits:
         assert split.overlap == 0.0
         assert {int(apart.ravel()[pixel]) for pixel in split.test} == {1, 2}

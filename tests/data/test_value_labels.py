@@ -114,7 +114,7 @@ def test_scenes_are_joined_with_their_values(folder: Path) -> None:
     parts = [map_of(scene)[part.window][..., 0] for part in scene.parts]
     assert_allclose(parts[0], CARBON)
     assert_allclose(parts[1].ravel(), np.arange(96))
-    with pytest.raises(InputError, match="other targets"):
+    with pytest.raises(InputError, match="has targets t0, and another scene targets t0, t1"):
         load_scenes([files[0], (str(other), str(folder / "two.tif"))], task="values")
 
 

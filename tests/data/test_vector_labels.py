@@ -181,7 +181,7 @@ def test_well_known_text_in_a_table(tmp_path: Path, name: str, delimiter: str) -
     path.write_text("\n".join(lines))
     np.testing.assert_array_equal(load_scene(header, path).labels, fields_map())
     path.write_text("\n".join([*lines[:2], delimiter.join(('"POINT (1"', "oats"))]))
-    assert refused(header, path).rule.startswith("row 2: POINT (1 must be")
+    assert refused(header, path).rule.startswith("row 2 holds POINT (1: must be")
     path.write_text("row,column,geometry,crop\n1,1,POINT (0 0),a\n2,2,POINT (0 0),b\n")
     assert load_scene(header, path).class_names == ("a", "b")
     path.write_text("row,column,geom\n1,1,dune\n2,2,cliff\n")  # of geomorphology
@@ -401,11 +401,11 @@ LINE = {"type": "LineString", "coordinates": box(1, 1, 3, 3)}
             {},
             "2 shapes have no class in the field class, the first is shape 1",
         ),
-        ([(FIELDS[0][0], {"class": 1.5})], {}, "class is 1.5: a class is a text, or a whole"),
+        ([(FIELDS[0][0], {"class": 1.5})], {}, "class of shape 1 holds 1.5: must be a text"),
         (
             [(FIELDS[0][0], {"class": -4})],
             {},
-            "class is -4: a class is a text, or a whole number from 0",
+            "class of shape 1 holds -4: must be a text, or a whole number from 0",
         ),
         ([(FIELDS[0][0], {"a": 1, "b": 2})], {}, "holds several fields: a, b"),
         ([(FIELDS[0][0], {})], {}, "holds several fields: nothing"),
@@ -452,7 +452,7 @@ def test_systems_that_do_not_fit(tmp_path: Path, mat, cube) -> None:
     bare = vector_file(tmp_path / "bare.shp", FIELDS)
     bare.with_suffix(".prj").unlink()
     error = refused(header, bare, class_field="crop")
-    assert error.rule == "names no coordinate system"
+    assert error.rule.endswith("names no coordinate system")
     assert "`labels_crs`" in error.hint
     loaded = load_scene(header, bare, class_field="crop", labels_crs="EPSG:32632")
     np.testing.assert_array_equal(loaded.labels, fields_map())
@@ -471,14 +471,14 @@ def test_a_system_that_the_user_names(tmp_path: Path) -> None:
     wrong = geojson(tmp_path / "g.geojson", FIELDS, 4326)
     result = load_scene(header, wrong, class_field="crop", labels_crs="EPSG:32632")
     np.testing.assert_array_equal(result.labels, fields_map())
-    assert "g.geojson: read as EPSG:32632, as given; the file says EPSG:4326" in result.notes
+    assert "not-used" in result.codes
 
 
 def test_an_unknown_system(tmp_path: Path) -> None:
     header = scene(tmp_path)
     path = geojson(tmp_path / "f.geojson", FIELDS, None)
     error = refused(header, path, class_field="crop", labels_crs="EPSG:99")
-    assert error.rule == "no such coordinate system: EPSG:99"
+    assert error.rule.endswith("no such coordinate system: EPSG:99")
     error = refused(header, path, class_field="crop")
     assert "of the system EPSG:4326 has no place in that of the scene, EPSG:32632" in error.rule
 
@@ -594,7 +594,7 @@ def test_damaged_files(tmp_path: Path) -> None:
             "Missing 'features",
         ),
         ("d.csv", "a,b\n1,2\n", "no such position (row and column, x and y"),
-        ("e.csv", "x,y,class\n1,two,3\n", "row 1: 1, two must be finite numbers"),
+        ("e.csv", "x,y,class\n1,two,3\n", "row 1 holds 1, two: must be finite numbers"),
         ("f.txt", "; ENVI Output of ROIs\n; ROI name: a\n", "no such columns as X and Y"),
         ("g.shp", "", "holds no bytes"),
     ):

@@ -67,7 +67,7 @@ def test_what_leaves_no_meaning_to_zero_is_refused(mat, cube, labels, target: Pa
         load_scene(target, unlabelled=0, zero_is_a_class=True)
     assert (caught.value.argument, caught.value.value) == ("unlabelled", 0)
     both = mat(input=cube, TR=labels, TE=labels)
-    with pytest.raises(InputError, match="needs a single label map, not TR and TE") as caught:
+    with pytest.raises(InputError, match="TR and TE given: 0 has one meaning only") as caught:
         load_scene(both, zero_is_a_class=True)
     assert caught.value.argument == "zero_is_a_class"
     with pytest.raises(InputError, match="the scene 'synthetic' has its own"):

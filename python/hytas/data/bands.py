@@ -91,7 +91,11 @@ def parse_bands(
     parts = [each.strip() for each in text.split(",")]
     in_nm = [part for part in parts if part.lower().endswith("nm")]
     waves = np.zeros(0) if wavelengths is None else wavelengths
-    ends = f"{waves.min():.1f} to {waves.max():.1f} nm" if waves.size else "unknown wavelengths"
+    ends = (
+        f"{waves.min():.1f} to {waves.max():.1f} nm"
+        if waves.size
+        else "unknown wavelengths: give numbers"
+    )
     facts = {"count": count, "waves": ends}
     kept: list[int] = []
     for part in (each for each in parts if each not in in_nm):

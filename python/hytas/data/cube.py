@@ -249,8 +249,9 @@ def cube_in(
     findings = [*cube.findings, *of_nodata]
     cube = replace(cube, variable=replace(variable, nodata=nodata), findings=tuple(findings))
     if cube.shape[2] < 2 or 0 in cube.shape:
-        key = {} if roles.is_settled else {"key": "axes"}
-        raise refusal("cube-too-small", argument, contents.path, shape=by(cube.shape), **key)
+        small = {"array": f"its cube of {by(cube.shape)}", "wanted": "pixels with at least 2 bands"}
+        how = "" if roles.is_settled else "if another axis holds bands, name them with `axes`"
+        raise refusal("array-unfit", argument, contents.path, **small, how=how)
     return cube
 
 
@@ -299,7 +300,11 @@ def find_cube(
         return numeric[0]
     if cubes:
         require_number(cubes[0], contents, argument)
-    raise refusal("cube-missing", argument, contents.path, arrays=listed(contents.variables))
+    wanted = "numeric cube with three axes (height, width, bands) and 2 bands or more"
+    how = "if a matrix lists pixels, reshape it to (height, width, bands)"
+    facts = {"arrays": listed(contents.variables), "wanted": wanted}
+    how = f"{how}; of spectra, name `label_column`"
+    raise refusal("array-missing", argument, contents.path, **facts, how=how)
 
 
 def cubes_in(contents: Contents) -> list[Variable]:

@@ -122,7 +122,9 @@ def _targets(scenes: Sequence[Scene], parts: Sequence[Part], width: int) -> Targ
     """Return the continuous targets of all scenes by pixels of the joined one; or None."""
     kinds = {(one.names, one.units) if (one := scene.continuous) else ((), ()) for scene in scenes}
     if len(kinds) > 1:
-        raise refusal("targets-differ", "labels", targets=[scene.told for scene in scenes])
+        own, *others = (scene.told for scene in scenes)
+        facts = {"own": own, "other": "another scene", "size": "; ".join(others)}
+        raise refusal("sizes-differ", "labels", **facts)
     all_targets = [scene.continuous for scene in scenes if scene.continuous is not None]
     if not all_targets:
         return None
@@ -173,6 +175,9 @@ def _common_nodata(scenes: Sequence[Scene]) -> float | None:
     return nodata_values[0]
 
 
+_RESAMPLE = "scenes of other bands need `resample`, and wavelengths in both files"
+
+
 def check_same_bands(scene: Scene, bands: int, wavelengths: Floats | None, owner: str) -> None:
     """Refuse a scene whose bands are not those of another scene or of a model.
 
@@ -184,15 +189,16 @@ def check_same_bands(scene: Scene, bands: int, wavelengths: Floats | None, owner
         InputError: another number of bands, or a band that is more than a spacing away.
     """
     if scene.bands != bands:
-        facts = {"own": f"{scene.bands} bands", "other": bands}
-        raise refusal("bands-differ", "data", scene.name, **facts, owner=owner)
+        facts = {"own": f"{scene.bands} bands", "other": owner, "size": bands}
+        raise refusal("sizes-differ", "data", scene.name, **facts, how=_RESAMPLE)
     if scene.wavelengths is None or wavelengths is None:
         return
     if (farthest := farthest_band(scene.wavelengths, wavelengths)) is not None:
         band, spacing = farthest
         own = f"band {band + 1} at {scene.wavelengths[band]:.1f} nm"
-        other = f"at {wavelengths[band]:.1f} nm, one spacing is {spacing:.1f} nm"
-        raise refusal("bands-differ", "data", scene.name, own=own, owner=owner, other=other)
+        size = f"at {wavelengths[band]:.1f} nm, one spacing is {spacing:.1f} nm"
+        facts = {"own": own, "other": owner, "size": size}
+        raise refusal("sizes-differ", "data", scene.name, **facts, how=_RESAMPLE)
 
 
 def _cube(

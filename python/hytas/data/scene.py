@@ -342,7 +342,9 @@ def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Labels) -> t
     if isinstance(names, Mapping):
         return tuple(names.get(i) or f"class {i}" for i in ids)
     if len(names) != len(ids):
-        raise refusal("class-names-given", "class_names", count=len(names), of=len(ids), ids=[*ids])
+        facts = {"own": f"{len(names)} names", "other": "the labels", "how": ""}
+        facts["size"] = f"{len(ids)} classes, {', '.join(map(str, ids))}"
+        raise refusal("sizes-differ", "class_names", **facts)
     return tuple(names)
 
 

@@ -195,15 +195,15 @@ def _check_same_shape(
 ) -> bool:
     plain = {each.shape[2] for each in facts} == {1, 3} and facts[0].dtype == np.uint8
     side = {"side": min(min(each.shape[:2]) for each in facts)}
-    for what, values, may_resize in (
-        ("size", [f"{each.shape[0]} x {each.shape[1]} pixels" for each in facts], True),
-        ("type", [str(each.dtype) for each in facts], False),
-        ("channels", [f"{each.shape[2]} channels" for each in facts], plain),
+    for values, may_resize in (
+        ([f"{each.shape[0]} x {each.shape[1]} pixels" for each in facts], True),
+        ([str(each.dtype) for each in facts], False),
+        ([f"{each.shape[2]} channels" for each in facts], plain),
     ):
         kinds = "; ".join(_kinds(paths, values))
         if len({*values}) > 1 and not (may_resize and resize is not None):
             how = side if may_resize else {}
-            raise refusal("images-differ", "data", folder, what=what, kinds=kinds, **how)
+            raise refusal("images-unlike", "data", folder, kinds=kinds, **how)
     return len({each.shape[2] for each in facts}) > 1
 
 

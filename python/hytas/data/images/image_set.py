@@ -116,8 +116,8 @@ def image_set(
         raise refusal("classes-few", "data", source, classes=class_names)
     height, width, channels = example.shape
     if height != width:
-        sizes = {"height": height, "width": width, "side": min(height, width)}
-        raise refusal("images-not-square", "data", source, **sizes)
+        kinds, side = f"{height} x {width} pixels", min(height, width)
+        raise refusal("images-unlike", "data", source, kinds=kinds, side=side)
     facts = [digest, tuple(class_names), labels.tolist(), None if parts is None else parts.tolist()]
     return ImageSet(
         name=Path(source).name.removesuffix(".npz"),

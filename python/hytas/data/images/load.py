@@ -48,14 +48,15 @@ def load_arrays(path: Path, resize: int | None) -> ImageSet:
     pairs = pairs_of(contents)
     if not pairs:
         arrays = [*map(str, contents.variables)]
-        raise refusal("images-without-labels", "data", path, arrays=arrays)
+        wanted = "images (N, H, W, channels) with one array of N whole numbers, their labels"
+        raise refusal("array-missing", "data", path, arrays=arrays, wanted=wanted)
     kept = [part for part in (*PARTS, "") if part in pairs]
     if "" in kept and len(kept) > 1:
         kept = [""]
     images = [_images(contents, pairs[part][0], resize) for part in kept]
     if len({(each.shape[1:], each.dtype) for each in images}) > 1:
         kinds = [f"{each.shape[1:]} {each.dtype}" for each in images]
-        raise refusal("images-differ", "data", path, what="shape or type", kinds=kinds)
+        raise refusal("images-unlike", "data", path, kinds=kinds)
     labels = [load(pairs[part][1], contents, "data").astype(np.int64).ravel() for part in kept]
     tested = np.concatenate(
         [np.full(len(each), part == kept[-1]) for part, each in zip(kept, labels, strict=True)]

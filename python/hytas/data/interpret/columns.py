@@ -179,7 +179,9 @@ def bands_of(numeric: Sequence[str], given: str | None = None) -> TableBands:
     others = [name for name in numeric if not is_of_sample(name)]
     names = [name for name in numeric if name in numbered] or (others if len(others) > 1 else [])
     names = names or [*numeric]
-    findings = kinds[0].finding() if len(kinds) == 1 else [warning("bands-guessed", columns=names)]
+    reason = "no names of columns are wavelengths or one numbered series"
+    guess = warning("bands-guessed", columns=names, reason=reason)
+    findings = kinds[0].finding() if len(kinds) == 1 else [guess]
     return TableBands(names, None, findings)
 
 
@@ -281,4 +283,4 @@ def refuse_texts(argument: str, path: Any, frame: Any) -> None:
         values = named[texts[0]].dropna()
         odd = values[pandas.to_numeric(values, errors="coerce").isna()]
         facts = {"place": texts[0], "text": repr(next(iter(odd), ""))}
-        raise refusal("no-number", argument, path, **facts)
+        raise refusal("value-wrong", argument, path, **facts, wanted="a number")

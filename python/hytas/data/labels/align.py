@@ -54,12 +54,12 @@ def aligned(
         return Aligned(values)
     at_centres, inside = _at_centres(values, own, cube)
     labelled = int((at_centres != 0).sum())
+    places = {"own": place_of(own), "scene": place_of(cube)}
     if may_miss and not labelled:
-        return Aligned(at_centres, (note("labels-all-outside", name),))
+        return Aligned(at_centres, (note("labels-elsewhere", name, **places),))
     has_system = None not in (own.place_crs, cube.place_crs)
     if not inside and not has_system and values.shape == (cube.height, cube.width):
         return Aligned(values, (warning("labels-pixel-by-pixel", name),))
-    places = {"own": place_of(own), "scene": place_of(cube)}
     if not inside or (not labelled and values.any()):
         raise refusal("labels-elsewhere", "labels", name, **places)
     findings = [note("labels-moved", name, count=labelled, **places)]

@@ -6,12 +6,21 @@ import numpy.typing as npt
 from hytas.data.findings import refusal
 from hytas.data.grid import Grid
 from hytas.data.labels.shapes import POINT, POLYGON, Geometries, Points, parts_of
+from hytas.errors import InputError
 from hytas.types import Mask
 
 Window = tuple[slice, slice]
 Owners = npt.NDArray[np.int32]
 FAR = 1e15
 """Pixels; a place that is farther away is in no scene."""
+
+
+def scene_without_place(argument: str) -> InputError:
+    """Return the refusal of shapes that have a place, of a scene that has none."""
+    how = "only points with columns row and column, or ENVI regions of interest, can label it"
+    more = "gdal_edit.py -a_srs names a system in a raster, and spatial_ref in a DataArray"
+    reason = "the scene has no place on the earth"
+    return refusal("shapes-without-place", argument, reason=reason, how=f"{how}; {more}")
 
 
 class Burner:
@@ -39,7 +48,7 @@ class Burner:
                 low, high = self._centres.min(axis=0) - around, self._centres.max(axis=0) + around
         elif not in_pixels:
             if not grid.is_placed:
-                raise refusal("scene-without-place", "data")
+                raise scene_without_place("data")
 
             def to_pixels(places: Points) -> Points:
                 positions = np.stack(grid.pixels(places[:, 0], places[:, 1]), axis=1)

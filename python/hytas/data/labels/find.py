@@ -69,7 +69,8 @@ def find_maps(
         label_maps = named or _fitting(maps, contents, shape, grid, argument)
     if options.zero_is_a_class and len(named) == 2:
         train, test = (variable.name for variable in named)
-        raise refusal("zero-in-two-maps", "zero_is_a_class", train=train, test=test)
+        facts = {"given": f"{train} and {test}", "wanted": "0 has one meaning only in a single map"}
+        raise refusal("maps-too-many", "zero_is_a_class", **facts)
     loaded = [_raw_map(variable, contents, argument) for variable in label_maps]
     if named or len(loaded) == 1:
         return loaded
@@ -128,8 +129,11 @@ def _fitting(
         raise InputError(argument, str(contents.path), NO_MAP, "name its file with `labels`")
     matches = [v for v in maps if shape is None or _fits(v, shape, grid)]
     if not matches:
-        facts = {"arrays": listed(contents.variables), "cube": by(shape or ())}
-        raise refusal("labels-do-not-fit", argument, str(contents.path), **facts)
+        wanted = f"label map with the height and width of the cube of {by(shape or ())}"
+        facts = {"arrays": listed(contents.variables), "wanted": wanted}
+        how = "a map of whole numbers has two axes (height, width)"
+        facts |= {"how": f"{how}: transpose, reshape or join its arrays"}
+        raise refusal("array-missing", argument, str(contents.path), **facts)
     return matches
 
 

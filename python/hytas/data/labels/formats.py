@@ -73,7 +73,9 @@ def read_points(path: Path, options: SceneOptions) -> Shapes:
     if wrong.any():
         row = int(wrong.argmax())
         values = [str(frame[name].iloc[row]) for name in names]
-        raise refusal("position-wrong", "labels", str(path), row=row + 1, values=values)
+        facts = {"place": f"row {row + 1}", "text": ", ".join(values)}
+        wanted = "finite numbers, or well-known text such as POINT (3 5)"
+        raise refusal("value-wrong", "labels", str(path), **facts, wanted=wanted)
     return Shapes("CSV", geometries, fields, crs, crs is None)
 
 

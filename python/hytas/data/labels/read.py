@@ -28,6 +28,7 @@ from hytas.data.record import Contents, Variable
 from hytas.errors import InputError
 
 Map = npt.NDArray[np.int64]
+TRAIN_AND_TEST = "a scene has a training and a test map"
 
 
 def labels_on_grid(
@@ -113,7 +114,7 @@ def of_rasters(
     raws = [raw for each in sources for raw in find.find_maps(each, options, shape, grid, argument)]
     if len(raws) > 2:
         names = " and ".join(raw.name for raw in raws)
-        raise refusal("maps-too-many", argument, names, count=len(raws))
+        raise refusal("maps-too-many", argument, names, given=len(raws), wanted=TRAIN_AND_TEST)
     # Findings on the file of the cube are the cube's.
     of_files = [one.at(each.path.name) for each in sources for one in each.findings]
     classes = _classes(raws, sources, options, argument)

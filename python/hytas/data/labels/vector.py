@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hytas.data.findings import Finding, note, refusal, warning
 from hytas.data.grid import Grid, crs_of, in_system
 from hytas.data.labels.align import place_of
-from hytas.data.labels.burn import Burner, check_rings
+from hytas.data.labels.burn import Burner, check_rings, scene_without_place
 from hytas.data.labels.formats import files_of, read_shapes
 from hytas.data.labels.maps import LabelMap, LabelMaps
 from hytas.data.labels.names import number_findings, renamed, unused
@@ -29,7 +29,6 @@ from hytas.data.limits import by
 from hytas.data.options import SceneOptions
 from hytas.data.palette import Colour, colour_of
 from hytas.data.record import naming
-from hytas.errors import InputError
 from hytas.types import Floats
 
 MOST_COORDINATE = 1e15
@@ -55,7 +54,7 @@ def of_shapes(
     options.refuse_colour(path)
     shapes = read_shapes(path, options)
     labels = polygons = np.zeros((grid.height, grid.width), np.int32)
-    findings: Sequence[Finding] = [note("labels-all-outside")]
+    findings: Sequence[Finding] = ()
     class_names: Mapping[int, str] = {}
     colours: Mapping[int, Colour] = {}
     values, names = None, []
@@ -73,13 +72,19 @@ def of_shapes(
             else:
                 ids, of_classes = np.ones(len(values), np.int64), ()
             burnt = _burn(placed, ids, class_names, grid)
-            if burnt is None and options.least_classes:
-                raise _nothing_inside(placed, grid)
-        labels, polygons, burning = burnt or (labels, polygons, findings)
+            elsewhere = {} if burnt else _elsewhere(placed, grid)
+            if elsewhere and options.least_classes:
+                raise refusal("labels-elsewhere", "labels", **elsewhere)
+        outside = [note("labels-elsewhere", **elsewhere)]
+        labels, polygons, burning = burnt or (labels, polygons, outside)
         own = [*shapes.findings, *of_fields, *_from_1(shapes, grid)]
         given = options.labels_crs
-        if shapes.crs and given is not None and crs_of(shapes.crs) != crs_of(given):
-            own.append(note("system-overruled", given=given, own=shapes.crs))
+        if given is not None and shapes.in_pixels:
+            how = f"the {shapes.format} file counts in pixels"
+            own.append(warning("not-used", names=[f"`labels_crs` {given}"], how=how))
+        elif shapes.crs and given is not None and crs_of(shapes.crs) != crs_of(given):
+            how = f"`labels_crs` is {given}"
+            own.append(note("not-used", names=[f"its coordinate system {shapes.crs}"], how=how))
         findings = [*own, *of_classes, *burning]
     return LabelMaps(
         (("classes", labels.astype(np.int64)),),
@@ -103,8 +108,8 @@ def _values(fields: Mapping[str, Sequence[Any]], names: Sequence[str]) -> Floats
             try:
                 values[row, at] = float(value)
             except (TypeError, ValueError):
-                facts = {"place": f"shape {row + 1}", "text": repr(value)}
-                raise refusal("no-number", "value_field", name, **facts) from None
+                facts = {"place": f"shape {row + 1}", "text": repr(value), "wanted": "a number"}
+                raise refusal("value-wrong", "value_field", name, **facts) from None
     return values
 
 
@@ -174,24 +179,25 @@ def _in_the_scene(shapes: Shapes, crs: str | None, grid: Grid) -> Shapes:
         sizes = {"own": by(shapes.size or ()), "size": by((grid.height, grid.width))}
         raise refusal("sizes-differ", "labels", **sizes, other="the scene")
     if shapes.in_pixels:
-        if crs is not None:
-            raise refusal("shapes-in-pixels", "labels_crs", crs, format=shapes.format)
         return shapes
     if grid.transform is None and grid.location is None:
-        raise refusal("scene-without-place", "labels")
+        raise scene_without_place("labels")
     if shapes.crs == "" and crs is None:
         return shapes
     source, target = crs or shapes.crs, grid.place_crs
     if source is None:
-        raise refusal("shapes-without-system", "labels")
+        how = "name one, such as EPSG:32632, with `labels_crs`"
+        reason = "it names no coordinate system"
+        raise refusal("shapes-without-place", "labels", reason=reason, how=how)
     if target is None:
-        raise refusal("scene-without-place", "labels")
+        raise scene_without_place("labels")
     if source == target:
         return shapes
     systems = [crs_of(text) for text in (source, target)]
     if None in systems:
         wrong = source if systems[0] is None else target
-        raise refusal("system-unknown", "labels", system=wrong)
+        reason = f"no such coordinate system: {wrong}"
+        raise refusal("shapes-without-place", "labels", reason=reason)
     return shapes if systems[0] == systems[1] else _reprojected(shapes, systems)
 
 
@@ -202,11 +208,11 @@ def _reprojected(shapes: Shapes, systems: Sequence[Any]) -> Shapes:
         result = np.stack(in_system(places[:, 0], places[:, 1], *systems), axis=1)
         lost = ~np.isfinite(result).all(axis=1)
         if lost.any():
-            place = [f"{one:.10g}" for one in places[lost.argmax()]]
-            names = [system.to_string() for system in systems]
-            raise refusal(
-                "shapes-out-of-system", "labels", place=place, own=names[0], scene=names[1]
-            )
+            place = ", ".join(f"{one:.10g}" for one in places[lost.argmax()])
+            own, of_scene = (system.to_string() for system in systems)
+            reason = f"{place} of the system {own} has no place in that of the scene, {of_scene}"
+            how = "`labels_crs` names another system"
+            raise refusal("shapes-without-place", "labels", reason=reason, how=how)
         return result
 
     return replace(shapes, geometries=shapely.transform(shapes.geometries, moved))
@@ -260,8 +266,10 @@ def _class_of(value: Any, name: str, number: int) -> int | str:
         value = int(value)
     is_number = isinstance(value, int) and not isinstance(value, bool)
     if not isinstance(value, str) and not (is_number and value >= 0):
-        facts = {"field": name, "first": number, "text": repr(value)}
-        raise refusal("shape-of-wrong-class", "labels", **facts)
+        facts = {"place": f"{name} of shape {number}", "text": repr(value)}
+        facts |= {"wanted": "a text, or a whole number from 0 (unlabelled)"}
+        how = "if it marks shapes without a class, set `unlabelled`"
+        raise refusal("value-wrong", "labels", **facts, how=how)
     return str(value) if is_number and _is_code(value) else value
 
 
@@ -319,10 +327,11 @@ def _burn(
     return labels, polygons, findings
 
 
-def _nothing_inside(shapes: Shapes, grid: Grid) -> InputError:
+def _elsewhere(shapes: Shapes, grid: Grid) -> dict[str, Any]:
+    """Return the facts of a finding on shapes of which none lies in the scene."""
     import shapely
 
     span = [f"{one:.8g}" for one in shapely.total_bounds(shapes.geometries)]
     size = f"{grid.height} x {grid.width} pixels"
     scene = size if shapes.in_pixels else place_of(grid)
-    return refusal("labels-elsewhere", "labels", own=span, scene=scene, key="labels_crs")
+    return {"own": span, "scene": scene, "key": "labels_crs"}

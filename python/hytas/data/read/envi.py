@@ -15,6 +15,7 @@ from hytas.data.findings import Finding, refusal, unused_nodata, warning
 from hytas.data.interpret.wavelengths import items_of
 from hytas.data.limits import by
 from hytas.data.record import Raw
+from hytas.errors import InputError
 
 # "data type": complex numbers are refused later, by their kind.
 _DTYPES = {"1": "u1", "2": "i2", "3": "i4", "4": "f4", "5": "f8", "6": "c8", "9": "c16"}
@@ -109,7 +110,7 @@ def raw_of(
     """
     for name in ("major frame offsets", "minor frame offsets"):
         if any(item.strip("0.") for item in items_of(fields.get(name, ""))):
-            raise refusal("header-field-unknown", "", field=name, text=fields[name], known=["0"])
+            raise _wrong(name, fields[name], "0")
     sizes = dict(zip(("band", "y", "x"), shape, strict=True))
     stored = tuple(sizes[name] for name in INTERLEAVES[interleave_of(fields)])
     offset, dtype = _whole(fields, "header offset"), _dtype(fields)
@@ -130,20 +131,24 @@ def raw_of(
 
 def _dtype(fields: Mapping[str, str]) -> "np.dtype[np.generic]":
     order = _known(fields, "byte order", {"0": "<", "1": ">"}, "0")
-    return np.dtype(order + _known(fields, "data type", _DTYPES, "missing"))
+    return np.dtype(order + _known(fields, "data type", _DTYPES, "nothing"))
+
+
+def _wrong(name: str, text: str, wanted: str) -> InputError:
+    return refusal("value-wrong", "", place=f"the field '{name}'", text=text, wanted=wanted)
 
 
 def _known(fields: Mapping[str, str], name: str, known: Mapping[str, str], usual: str) -> str:
     text = fields.get(name, usual).partition(";")[0].strip().lower().removesuffix(".0")
     if text not in known:
-        raise refusal("header-field-unknown", "", field=name, text=text, known=[*known])
+        raise _wrong(name, text, f"one of {', '.join(known)}")
     return known[text]
 
 
 def _whole(fields: Mapping[str, str], name: str, usual: str = "0") -> int:
     text = fields.get(name, usual).partition(";")[0]
     if not re.fullmatch(r"\s*\d{1,15}(\.0*)?\s*", text):
-        raise refusal("header-field-unknown", "", field=name, text=text, known="whole numbers")
+        raise _wrong(name, text, "a whole number")
     return int(float(text))
 
 

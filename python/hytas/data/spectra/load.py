@@ -81,7 +81,9 @@ def _parts(
     refuse_texts("data", path, frame[others])
     bands, wavelengths, of_bands = bands_of(numeric_of(frame, others), options.band_columns)
     if len(bands) < 2:
-        raise refusal("cube-too-small", "data", path, shape=by((len(frame), len(bands))))
+        shape = by((len(frame), len(bands)))
+        facts = {"array": f"its table of {shape}", "wanted": "rows with at least 2 bands"}
+        raise refusal("array-unfit", "data", path, **facts)
     values = column_numbers(frame[bands])
     values = values if values.dtype.kind in "iu" else values.astype(np.float32)
     groups = None if group is None else _values_of(frame[group])
@@ -107,7 +109,7 @@ def _target(column: Any) -> Floats:
     odd = column[numbers.isna() & column.notna()]
     if len(odd):
         facts = {"place": f"row {odd.index[0] + 1}", "text": repr(odd.iloc[0])}
-        raise refusal("no-number", "target_column", column.name, **facts)
+        raise refusal("value-wrong", "target_column", column.name, **facts, wanted="a number")
     return np.asarray(numbers.to_numpy(np.float64, na_value=np.nan))
 
 
@@ -265,7 +267,7 @@ def read_rows(
             rule = f"has {len(bands)} bands, and the model takes {card_bands}: {listed(bands)}"
             raise InputError("scene", path, rule)
         bands, centres = fit[0], None
-        findings.append(note("bands-by-order", columns=bands))
+        findings.append(note("bands-guessed", columns=bands, reason="taken by their order"))
     if left := [name for name in frame.columns if name not in bands]:
         findings.insert(0, note("columns-no-bands", columns=left))
     return TableRows(column_numbers(frame[bands]), centres, tuple(findings))

@@ -116,11 +116,15 @@ def _usual(
         if both > most:
             most, chosen = both, size
     if most < scene.least_classes:
-        return replace(settings, kind="random"), (str(note("blocks-separate-nothing")),)
+        facts = {"made": "pixels drawn at random", "wanted": "in blocks"}
+        reason = "no blocks separate training and test pixels in this scene"
+        changed = note("split-changed", **facts, reason=reason)
+        return replace(settings, kind="random"), (str(changed),)
     blocks = replace(settings, kind="blocks", block=chosen)
     if chosen == block:
         return blocks, ()
-    return blocks, (str(note("blocks-smaller", side=chosen, block=block)),)
+    facts = {"made": f"blocks of {chosen} pixels", "wanted": f"of {block}"}
+    return blocks, (str(note("split-changed", **facts, reason="those separate fewer classes")),)
 
 
 def _idle(settings: SplitSettings) -> tuple[str, ...]:
@@ -238,7 +242,8 @@ def _sides_of_table(
             rule = f"must be at most {len(parts)}, the groups that hold the classes"
             raise InputError("folds", settings.folds, rule)
         if len(parts) < settings.folds:
-            notes = (str(note("fewer-folds", folds=len(parts), wanted=settings.folds)),)
+            facts = {"made": f"{len(parts)} folds", "wanted": str(settings.folds)}
+            notes = (str(note("split-changed", **facts, reason="so many groups hold the classes")),)
         candidates, test = parts[settings.fold]
         fraction = settings.train_fraction or 1.0
     generator = np.random.default_rng(seed)

@@ -14,7 +14,7 @@ __all__ = [
     "Evolved",
     "Member",
     "Outcome",
-    "Rank",
+    "RankCorrelation",
     "Report",
     "RunConfig",
     "RunFolder",

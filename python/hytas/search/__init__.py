@@ -7,7 +7,6 @@ from hytas.search.driver import (
     SearchProgress,
     SearchResult,
     SearchWatch,
-    StrategySettings,
     score_parts,
     scored,
     search,
@@ -22,6 +21,7 @@ from hytas.search.records import (
     unpack_merits,
 )
 from hytas.search.store import EvaluationStore
+from hytas.search.strategies import StrategySettings
 
 __all__ = [
     "TRAINED_ACCURACY",

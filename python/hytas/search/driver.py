@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -12,7 +12,14 @@ from hytas._engine import Evolution, Feasible, SearchSpace
 from hytas.errors import InputError
 from hytas.search.records import Evaluation
 from hytas.search.store import EvaluationStore
-from hytas.search.strategies import REPEATABLE, STRATEGIES, Measure, PluginStrategy, Strategy
+from hytas.search.strategies import (
+    REPEATABLE,
+    STRATEGIES,
+    Measure,
+    PluginStrategy,
+    Strategy,
+    StrategySettings,
+)
 from hytas.types import Architecture
 
 ENOUGH_FAILED = 20
@@ -47,43 +54,6 @@ def score_parts(
     size = max(size, 1)
     for start in range(0, len(architectures), size):
         yield scorer.score(architectures[start : start + size])
-
-
-@dataclass(frozen=True)
-class StrategySettings:
-    """The strategy and the length of a search.
-
-    Attributes:
-        strategy: a name of the engine's `strategies()`, or of a
-            plug-in's strategy (`hytas.search.strategies`).
-        population: candidates in a generation.
-        generations: the search scores `generations` times `population` candidates. (Ageing
-            evolution renews a part of its population at a time, so it has more generations.)
-        seed: of all random numbers of the engine.
-        chunk: candidates between two writes to the store, where one process scores. A kill loses
-            what was scored since the last write: workers write a batch each.
-        minimised: costs that are objectives in addition to the fitness, for a strategy with several
-            scores.
-        operators: further settings of the engine's `Evolution`, such as `parents` and `mutation`.
-    """
-
-    strategy: str = "evolution"
-    population: int = 50
-    generations: int = 20
-    seed: int = 0
-    chunk: int = 16
-    minimised: tuple[str, ...] = ()
-    operators: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for name in ("population", "generations"):
-            if getattr(self, name) < 1:
-                raise InputError(name, getattr(self, name), "must be 1 or more")
-
-    @property
-    def evaluations(self) -> int:
-        """Return the total number of candidates to score."""
-        return self.population * self.generations
 
 
 @dataclass(frozen=True)
@@ -336,13 +306,13 @@ def _resume(
 ) -> Strategy:
     """Return the strategy of the engine or of a plug-in, at the beginning or where the store is."""
     state, name = store.load_state(), settings.strategy
-    size, seed = settings.population, settings.seed
     try:
         if name in STRATEGIES:
-            return PluginStrategy(name, feasible, size, seed, state, notify, measure)
+            return PluginStrategy(feasible, settings, state, notify, measure)
         if state is not None:
             return Evolution.restore(feasible, state)
-        return Evolution(feasible, name, population=size, seed=seed, **settings.operators)
+        size = settings.population
+        return Evolution(feasible, name, population=size, seed=settings.seed, **settings.operators)
     except ValueError as error:
         if state is None or isinstance(error, InputError):
             raise

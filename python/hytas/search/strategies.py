@@ -19,6 +19,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -43,6 +44,42 @@ NEAREST_OF = 256
 STRATEGIES: dict[str, Callable[..., Any]] = {}
 """Name -> class of a plug-in."""
 fill("strategy", STRATEGIES, built_in=strategies())
+
+
+@dataclass(frozen=True)
+class StrategySettings:
+    """The strategy and the length of a search.
+
+    Attributes:
+        strategy: a name of the engine's `strategies()`, or of a plug-in's strategy.
+        population: candidates in a generation.
+        generations: the search scores `generations` times `population` candidates. (Ageing
+            evolution renews a part of its population at a time, so it has more generations.)
+        seed: of all random numbers of the engine.
+        chunk: candidates between two writes to the store, where one process scores. A kill loses
+            what was scored since the last write: workers write a batch each.
+        minimised: costs that are objectives in addition to the fitness, for a strategy with several
+            scores.
+        operators: further settings of the engine's `Evolution`, such as `parents` and `mutation`.
+    """
+
+    strategy: str = "evolution"
+    population: int = 50
+    generations: int = 20
+    seed: int = 0
+    chunk: int = 16
+    minimised: tuple[str, ...] = ()
+    operators: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("population", "generations"):
+            if getattr(self, name) < 1:
+                raise InputError(name, getattr(self, name), "must be 1 or more")
+
+    @property
+    def evaluations(self) -> int:
+        """Return the total number of candidates to score."""
+        return self.population * self.generations
 
 
 class Strategy(Protocol):
@@ -74,7 +111,7 @@ class PluginStrategy:
     repeats all earlier calls of `ask` and `tell`, so a strategy needs no state of its own.
 
     Args:
-        population: candidates that are asked for at a time.
+        settings: of the search; `population` candidates are asked for at a time.
         state: of an earlier process, or None.
         notify: receives a line when a candidate is replaced for the first time.
         measure: ids of scored candidates with optimiser steps -> all figures of each.
@@ -82,16 +119,15 @@ class PluginStrategy:
 
     def __init__(
         self,
-        name: str,
         feasible: Feasible,
-        population: int,
-        seed: int,
+        settings: StrategySettings,
         state: bytes | None,
         notify: Callable[[str], None],
         measure: Measure,
     ) -> None:
-        self._name, self._feasible, self._population = name, feasible, population
-        self._seed, self._notify, self._measure = seed, notify, measure
+        self._name, self._population = settings.strategy, settings.population
+        self._seed, self._feasible = settings.seed, feasible
+        self._notify, self._measure = notify, measure
         self._genomes: list[Genomes] = []
         self._ids: dict[bytes, int] = {}
         self._first: list[float] = []
@@ -99,7 +135,7 @@ class PluginStrategy:
         self._asked: list[int] = []
         self._round: list[tuple[int, int]] = []  # candidates, with the steps of their training
         self._replaced = self._count = 0
-        self._made = STRATEGIES[name](feasible, seed)
+        self._made = STRATEGIES[self._name](feasible, self._seed)
         self._trains = bool(getattr(self._made, "trains", False))
         if state is not None:
             self._repeat(state)

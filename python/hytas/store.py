@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from hytas.errors import InputError
-from hytas.files import atomic_write, move
+from hytas.files import atomic_write
 from hytas.tensors import read_facts
 from hytas.train.fit import Fit, FitFiles, FitSource, Fitted, is_sound, run_fit, weights_in
 from hytas.train.loop import CHECKPOINT_SECONDS, Watch
@@ -218,7 +218,7 @@ def complete(fit: Fit, source: FitSource, folder: Path, watch: Watch = Watch()) 
         files.part.unlink(missing_ok=True)
     else:
         try:
-            move(files.part, files.weights)
+            files.part.replace(files.weights)  # a crash may undo it: then it is done again
         except FileNotFoundError:  # another process did the same fit, and was first
             if not is_sound(files.weights):
                 raise

@@ -153,10 +153,8 @@ class Store:
 
     def keep_weights(self, fits: Iterable[Fit] = ()) -> None:
         """Remove the weights of all fits but these, the states of those under way, half files."""
-        if not self.folder.exists():
-            return
         kept = {path for fit in fits for one in fit.chain for path in self.files(one)}
-        for path in self.folder.iterdir():
+        for path in self.folder.glob("*"):  # none without the folder
             of_weights = path.suffix in (".part", ".safetensors")
             if path.name.startswith(".") or (of_weights and path not in kept):
                 path.unlink(missing_ok=True)

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hytas.errors import InputError
-from hytas.models.layers import Attention, depthwise, held, over_grid
+from hytas.models.layers import Attention, depthwise, holding, over_grid
 from hytas.models.numberless import shared
 from hytas.models.positions import RelativePositions
 from hytas.spaces import mlp_width
@@ -51,7 +51,7 @@ def part_of_batch(rows: slice, samples: int) -> AbstractContextManager[None]:
         rows: of the batch that a pass inside this context gets.
         samples: in the whole batch.
     """
-    return held(_part, (rows, samples))
+    return holding(_part, (rows, samples))
 
 
 class Layers(NamedTuple):

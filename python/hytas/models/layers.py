@@ -46,7 +46,7 @@ class Placed(nn.Module):
 
 
 @contextmanager
-def held(variable: ContextVar[T], value: T) -> Iterator[None]:
+def holding(variable: ContextVar[T], value: T) -> Iterator[None]:
     """Give a context variable a value while the context lasts, in this thread."""
     token = variable.set(value)
     try:
@@ -66,7 +66,7 @@ def attention_written_out(foreign: bool = False) -> Iterator[None]:
         foreign: also in networks that do not attend by `attend`; torch then uses its plain kernel
             in all threads.
     """
-    with held(_WRITTEN_OUT, True), sdpa_kernel(SDPBackend.MATH) if foreign else nullcontext():
+    with holding(_WRITTEN_OUT, True), sdpa_kernel(SDPBackend.MATH) if foreign else nullcontext():
         yield
 
 
@@ -76,7 +76,7 @@ def wide_kernels_in_parts() -> AbstractContextManager[None]:
     It takes less time while the context lasts. Such gradients have no derivatives, and function
     transforms of torch do not know them.
     """
-    return held(_IN_PARTS, True)
+    return holding(_IN_PARTS, True)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from hytas.models.layers import held
+from hytas.models.layers import holding
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -49,7 +49,7 @@ def without_numbers(made: MadeTensor) -> Iterator[None]:
     Args:
         made: modules that these networks share, and to which new ones are added.
     """
-    with held(_made, made), _Meta():
+    with holding(_made, made), _Meta():
         yield
 
 

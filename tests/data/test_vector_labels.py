@@ -359,7 +359,7 @@ def test_what_is_not_in_the_scene_is_named(tmp_path: Path) -> None:
         (None, {"crop": "rye", "color": 0}),
     ]
     notes = load_scene(header, geojson(tmp_path / "f.geojson", features), class_field="crop").notes
-    assert "f.geojson: 2 of 6 shapes hold no pixel centre of the scene: left out" in notes
+    assert "f.geojson: 2 of 6 shapes got no pixel of the scene: left out" in notes
     assert "f.geojson: no pixel got rice, rye" in notes
 
 

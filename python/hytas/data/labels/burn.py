@@ -94,12 +94,6 @@ class Burner:
         _put_first(owners, pixels, owner[inside])
         return window, owners
 
-    def count_outside(self, chosen: npt.NDArray[np.int64]) -> int:
-        """Return how many of some shapes hold, alone, no pixel of the scene."""
-        near = chosen[self._near[chosen]]
-        alone = (self.burn(near[i : i + 1])[1].any() for i in range(len(near)))
-        return len(chosen) - sum(map(bool, alone))
-
     def _window(self, geometries: Geometries) -> Window:
         import shapely
 

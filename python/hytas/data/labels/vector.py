@@ -298,8 +298,7 @@ def _burn(
         own = np.flatnonzero(ids == number)
         window, owners = burner.burn(own)
         owned = owners > 0
-        # Another shape of the class may cover all pixels of one that is not seen.
-        outside += burner.count_outside(np.setdiff1d(own, owners[owned] - 1))
+        outside += len(own) - len(np.unique(owners[owned]))
         if not number:
             continue
         mine, others = labels[window], torn[window]
@@ -315,7 +314,7 @@ def _burn(
     if outside == len(shapes.geometries):
         return None
     labels[torn], polygons[torn] = 0, 0
-    facts = {"what": f"of {len(ids)} shapes", "reason": "hold no pixel centre of the scene"}
+    facts = {"what": f"of {len(ids)} shapes", "reason": "got no pixel of the scene"}
     findings = [note("left-out", count=outside, **facts)] if outside else []
     if first is not None:
         both = [names.get(number, str(number)) for number in first[2:]]

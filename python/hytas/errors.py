@@ -60,7 +60,9 @@ class InputError(ValueError):
         """Return the error with one more hint."""
         value = self.value if self._has_value else _UNSET
         hint = "; ".join(part for part in (self.hint, more) if part)
-        return type(self)(self.argument, value, self.rule, hint)
+        error = type(self)(self.argument, value, self.rule, hint)
+        error.code = self.code
+        return error
 
     def render(self, option: Callable[[str], str]) -> str:
         """Return the message with `option(name)` in place of each argument's name."""

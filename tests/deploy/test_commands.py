@@ -129,6 +129,19 @@ def test_labels_of_no_class_or_one(
         )
         assert told["size"] == "17 x 23 pixels"
         assert f"--labels {name}: holds" in told["problems"][0]
+    point = {"type": "Point", "coordinates": [2.5, 3.5]}
+    one = {"type": "Feature", "properties": {"class": "a"}, "geometry": point}
+    placed = tmp_path / "placed.tif"
+    facts = {"height": 17, "width": 23, "count": 2, "dtype": "uint8", "crs": "EPSG:4326"}
+    with rasterio.open(placed, "w", transform=rasterio.Affine(1, 0, 0, 0, -1, 17), **facts):
+        pass
+    for features, holds in (([], "no shapes"), ([one], "labels of a: 2 classes are needed")):
+        collection = {"type": "FeatureCollection", "features": features}
+        (tmp_path / "few.geojson").write_text(json.dumps(collection))
+        told = json.loads(
+            here("inspect", placed, "--labels", tmp_path / "few.geojson", "--json").stdout
+        )
+        assert f"holds {holds}" in told["problems"][0]
     empty = {"type": "FeatureCollection", "features": []}
     (tmp_path / "none.geojson").write_text(json.dumps(empty))
     arguments = ("classify", exported.onnx, scene, "--out", tmp_path / "map.npy", "--json")

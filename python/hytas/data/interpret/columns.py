@@ -180,7 +180,8 @@ def bands_of(numeric: Sequence[str], given: str | None = None) -> TableBands:
     names = [name for name in numeric if name in numbered] or (others if len(others) > 1 else [])
     names = names or [*numeric]
     reason = "no names of columns are wavelengths or one numbered series"
-    guess = warning("bands-guessed", columns=names, reason=reason)
+    how = "name them with `band_columns`"
+    guess = warning("bands-guessed", columns=names, reason=reason, how=how)
     findings = kinds[0].finding() if len(kinds) == 1 else [guess]
     return TableBands(names, None, findings)
 

@@ -286,11 +286,12 @@ def _lookup(source: ClassifyInput, scene: Path, outputs: Mapping[str, Path]) -> 
 
     if not any(path.suffix.lower() in RASTERS for path in outputs.values()):
         raise InputError("out", outputs["out"], f"must end in {', '.join(RASTERS)} with `ortho`")
-    if source.location is None or source.location.lookup is None:
+    lookup = source.grid.location.lookup if source.grid and source.grid.location else None
+    if lookup is None:
         raise InputError(
             "ortho", rule=f"{scene} has no lookup table to a map grid, as EMIT products do"
         )
-    return source.location.lookup
+    return lookup
 
 
 def _run(

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from hytas.data import Grid, Rows
     from hytas.data.findings import Finding
-    from hytas.data.location import Location
     from hytas.data.spectra.load import TableRows
     from hytas.deploy import DeployedModel
 
@@ -27,7 +26,6 @@ class ClassifyInput(NamedTuple):
     grid: "Grid | None" = None
     files: tuple[Path, ...] = ()
     findings: tuple["Finding", ...] = ()
-    location: "Location | None" = None
     bad_bands: tuple[int, ...] = ()
 
 
@@ -57,7 +55,6 @@ def open_source(path: Path, key: str | None, bands: int | None, axes: str | None
         cube.grid,
         cube.contents.files,
         cube.findings,
-        cube.grid.location,
         cube.bad_bands,
     )
 

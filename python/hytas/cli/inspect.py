@@ -105,6 +105,7 @@ def _table(path: Path, given: Mapping[str, Any]) -> _Described:
 
 
 def _model(path: Path) -> _Described:
+    from hytas.data.bands import wavelength_text
     from hytas.deploy import DeployedModel
 
     card = (model := DeployedModel.load(path, "cpu")).card
@@ -124,7 +125,7 @@ def _model(path: Path) -> _Described:
         "input": _ends(card)[0],
         "output": _ends(card)[1],
         "bands kept": f"{kept} of {card.bands}",
-        "wavelengths": _range(card.wavelengths),
+        "wavelengths": wavelength_text(card.wavelengths),
         "scaling": card.preprocessing.get("method"),
         "scaled by": {"training": "training pixels", "scene": "each scene's own pixels"}[
             card.scale_by
@@ -164,6 +165,7 @@ def _ends(card: "ModelCard") -> tuple[str, str]:
 
 def _scene(path: Path, given: Mapping[str, Any]) -> _Described:
     from hytas.data import load_scene, open_file
+    from hytas.data.bands import wavelength_text
     from hytas.data.labels.find import NO_MAP
     from hytas.data.patches import sample_spectra
 
@@ -189,7 +191,7 @@ def _scene(path: Path, given: Mapping[str, Any]) -> _Described:
         "size": f"{scene.height} x {scene.width} pixels",
         "bands": scene.bands,
         "type": scene.cube.dtype.name,
-        "wavelengths": _range(scene.wavelengths),
+        "wavelengths": wavelength_text(scene.wavelengths),
         "no data": _number(scene.nodata),
         "values": describe_range(sample_spectra(scene.cube), scene.nodata),
         "labelled pixels": int((scene.labels > 0).sum()),
@@ -262,6 +264,7 @@ def _unlabelled(path: Path, reason: str, given: Mapping[str, Any]) -> _Described
     import numpy as np
 
     from hytas.data import open_cube, open_file, parse_bands
+    from hytas.data.bands import wavelength_text
     from hytas.data.cube import cubes_in, empty_pixels
     from hytas.data.interpret.axes import map_axes
     from hytas.data.interpret.nodata import check_nodata, undeclared_in_rows
@@ -285,7 +288,7 @@ def _unlabelled(path: Path, reason: str, given: Mapping[str, Any]) -> _Described
         "size": f"{cube.shape[0]} x {cube.shape[1]} pixels",
         "bands": cube.shape[2],
         "type": cube.dtype.name,
-        "wavelengths": _range(cube.wavelengths),
+        "wavelengths": wavelength_text(cube.wavelengths),
         "no data": _number(cube.nodata),
         "values": describe_range(sample, cube.nodata),
         **finding_report(findings),
@@ -295,12 +298,6 @@ def _unlabelled(path: Path, reason: str, given: Mapping[str, Any]) -> _Described
 
 def _number(value: float | None) -> str | None:
     return None if value is None else f"{value:g}"
-
-
-def _range(wavelengths: Any) -> str | None:
-    if wavelengths is None:
-        return None
-    return f"{min(wavelengths):.1f} to {max(wavelengths):.1f} nm"
 
 
 def _lines(facts: Mapping[str, Any], indent: int = 0) -> list[str]:

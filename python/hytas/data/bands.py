@@ -31,6 +31,13 @@ def select_bands(
     return np.setdiff1d(np.arange(count), np.asarray(bad_bands, dtype=np.int64))
 
 
+def wavelength_text(wavelengths: Sequence[float] | Floats | None) -> str | None:
+    """Return the first and the last wavelength for people, if there are some."""
+    if wavelengths is None or not len(wavelengths):
+        return None
+    return f"{min(wavelengths):.1f} to {max(wavelengths):.1f} nm"
+
+
 def finite(values: Array) -> Mask:
     """Return True where `values` are finite in float32, the type of the networks."""
     if values.dtype.kind != "f":
@@ -91,11 +98,7 @@ def parse_bands(
     parts = [each.strip() for each in text.split(",")]
     in_nm = [part for part in parts if part.lower().endswith("nm")]
     waves = np.zeros(0) if wavelengths is None else wavelengths
-    ends = (
-        f"{waves.min():.1f} to {waves.max():.1f} nm"
-        if waves.size
-        else "unknown wavelengths: give numbers"
-    )
+    ends = wavelength_text(waves) or "unknown wavelengths: give numbers"
     facts = {"count": count, "waves": ends}
     kept: list[int] = []
     for part in (each for each in parts if each not in in_nm):

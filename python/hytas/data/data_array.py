@@ -16,6 +16,7 @@ import numpy as np
 
 from hytas.data.cube import FileCube, cube_in
 from hytas.data.interpret.axes import BAND, COLUMN, ROW, role_of
+from hytas.data.limits import listed
 from hytas.data.read.netcdf import array_grid, grid_mapping
 from hytas.data.record import BandFacts, Contents, Variable, attribute_value
 from hytas.errors import InputError
@@ -144,7 +145,7 @@ def _axes(array: Any, argument: str) -> _Axes:
     if len(lacking) == 1 == len(rest):
         dims[lacking.pop()] = rest.pop()
     if lacking or rest:
-        rule = f"a DataArray with the dimensions {_listed(array.dims)}: must be y, x and band"
+        rule = f"a DataArray with the dimensions {listed(array.dims)}: must be y, x and band"
         raise InputError(argument, rule=rule, hint="rename them with `array.rename`")
     return dims[ROW], dims[COLUMN], dims[BAND]
 
@@ -152,7 +153,3 @@ def _axes(array: Any, argument: str) -> _Axes:
 def _dims(array: Any) -> dict[str, Any]:
     """Return the first dimension of rows, of columns and of bands, known by their names."""
     return {role: dim for dim in reversed(array.dims) if (role := role_of(str(dim)))}
-
-
-def _listed(dims: Sequence[Any]) -> str:
-    return ", ".join(map(str, dims))

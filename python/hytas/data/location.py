@@ -1,6 +1,5 @@
 """The location on the earth of pixels in sensor geometry."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -50,15 +49,6 @@ class Location:
         if north is None or east is None or not north.shape == east.shape == size:
             return None
         return cls(north, east)
-
-    @classmethod
-    def grid_of(
-        cls, contents: Contents, names: Iterable[tuple[str, str]], size: tuple[int, ...]
-    ) -> Grid | None:
-        """Return a grid with the first location that fits, of names of latitude and longitude."""
-        locations = (cls.of(contents, *each, size) for each in names)
-        location = next((each for each in locations if each is not None), None)
-        return None if location is None else Grid(None, None, size[0], size[1], location)
 
     def read(self) -> tuple[Degrees, Degrees]:
         """Return longitudes and latitudes (H, W), NaN where the product has none.

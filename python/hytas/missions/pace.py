@@ -6,7 +6,6 @@ are (line, pixel, band) with `wavelength_3d`; L1B has a cube (band, scan, pixel)
 
 from dataclasses import replace
 
-from hytas.data.location import Location
 from hytas.data.record import Contents, number
 from hytas.errors import InputError
 from hytas.missions.joined import BANDS_FIRST, ROWS_FIRST, JoinedPart, join_parts
@@ -18,7 +17,6 @@ _L1B = {
     "observation_data/rhot_red": "red_wavelength",
     "observation_data/rhot_SWIR": "SWIR_wavelength",
 }
-_PLACES = ("navigation_data/", "geolocation_data/")
 
 
 def matches(contents: Contents) -> bool:
@@ -28,7 +26,7 @@ def matches(contents: Contents) -> bool:
 
 
 def refine(contents: Contents) -> Contents:
-    """Return one cube of all bands, ascending, as reflectance, and its location."""
+    """Return one cube of all bands, ascending, as reflectance."""
     one = _l2(contents)
     if one is not None and contents.find(f"{_BANDS}wavelength_3d") is not None:
         cubes, dims, level = {one: "wavelength_3d"}, ROWS_FIRST, "L2"
@@ -36,8 +34,6 @@ def refine(contents: Contents) -> Contents:
         cubes, dims, level = _L1B, BANDS_FIRST, "L1B"
     parts = [_part(contents, name, dims, waves) for name, waves in cubes.items()]
     cube, _ = join_parts("+".join(name.rsplit("/", 1)[-1] for name in cubes), parts)
-    places = ((f"{group}latitude", f"{group}longitude") for group in _PLACES)
-    cube = replace(cube, grid=Location.grid_of(contents, places, cube.shape[:2]))
     name = f"PACE OCI {level} ({contents.format})"
     return replace(contents, format=name, variables=(cube,), further=contents.variables)
 

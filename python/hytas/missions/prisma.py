@@ -44,8 +44,9 @@ def refine(contents: Contents) -> Contents:
     grid = _grid(attributes, size) if level == "L2D" else None
     if grid is None:
         fields = f"{swath}Geolocation Fields/"
-        names = ((f"{fields}Latitude{end}", f"{fields}Longitude{end}") for end in ("_VNIR", ""))
-        grid = Location.grid_of(contents, names, size)
+        names = f"{fields}Latitude_VNIR", f"{fields}Longitude_VNIR"  # L1 has some of SWIR, too
+        if (location := Location.of(contents, *names, size)) is not None:
+            grid = Grid(None, None, size[0], size[1], location)
     name = f"PRISMA {level} ({contents.format})"
     cube = replace(cube, grid=grid)
     return replace(contents, format=name, variables=(cube,), further=contents.variables)

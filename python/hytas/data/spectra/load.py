@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hytas.data.bands import wavelength_text
 from hytas.data.findings import Finding, note, refusal
 from hytas.data.interpret.columns import (
     bands_of,
@@ -144,13 +145,6 @@ def describe_columns(
         "other columns": [f"{name}, {one.nunique()} values" for name, one in others.items()],
         "findings": [*findings, *of_bands],
     }
-
-
-def wavelength_text(wavelengths: Floats | None) -> str | None:
-    """Return the first and the last wavelength for people."""
-    if wavelengths is None:
-        return None
-    return f"{wavelengths.min():.1f} to {wavelengths.max():.1f} nm"
 
 
 def frame_of(path: Path) -> tuple[Any, list[Finding]]:

@@ -228,17 +228,16 @@ def test_the_last_rung_takes_folds_of_its_own(store: EvaluationStore) -> None:
     ends: list[RungEnd] = []
     progress: list[RaceProgress] = []
     race(task, ranked(5), store, on_rung=ends.append, on_training=progress.append, **FIVE)
-    early, semifinal, late = (end.steps for end in ends)
-    assert semifinal == late > early
-    assert [end.folds for end in ends] == [1, 1, 4]
-    # The last rung has six trainings to do, and progress does not jump where it begins.
-    last = [one for one in progress if one.rung == 3]
-    assert [(one.trained, one.trainings) for one in last] == [(n, 6) for n in range(7)]
-    before = [one for one in progress if one.rung == 2]
+    early, late = (end.steps for end in ends)
+    assert late > early
+    assert [end.folds for end in ends] == [1, 4]
+    # The last rung has eight trainings to do, and progress does not jump where it begins.
+    last = [one for one in progress if one.rung == 2]
+    assert [(one.trained, one.trainings) for one in last] == [(n, 8) for n in range(9)]
+    before = [one for one in progress if one.rung == 1]
     assert before[-1].steps == last[0].steps < last[-1].steps == last[-1].all_steps
     trained = Counter((item.steps, item.fold) for item in store.trainings())
-    # Four train on the first fold; two of these also on the further ones.
-    assert trained == {(early, 0): 5, (late, 0): 4, **{(late, fold): 2 for fold in (1, 2, 3)}}
+    assert trained == {(early, 0): 5, **{(late, fold): 2 for fold in range(4)}}
     held = sum(len(held_out) for _, held_out in folds)
     last = [item for item in results(store) if item.steps == late and item.folds == 4]
     assert [len(item.right) for item in last] == [held, held]

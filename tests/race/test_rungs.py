@@ -13,13 +13,11 @@ from hytas.race.rungs import compared_recipes
     [
         ((5, 3), 0, 1.0, [(5, 3), (2, 6)]),  # no training follows
         ((24, 60), 1500, 1.0, [(24, 60), (12, 120), (6, 240), (2, 1125)]),
-        # Four folds join: each is trained from the start, and for a shorter time. Before, more
-        # finalists train as long on the first fold.
-        ((24, 60), 1500, 0.2, [(24, 60), (12, 120), (6, 240), (4, 480), (2, 480)]),
-        ((6, 30), 300, 0.2, [(6, 30), (4, 100), (2, 100)]),
-        ((6, 30), 300, 0.25, [(6, 30), (4, 100), (2, 100)]),  # four times as many folds
+        # Four folds join: each is trained from the start, and for a shorter time.
+        ((24, 60), 1500, 0.2, [(24, 60), (12, 120), (6, 240), (2, 480)]),
+        ((6, 30), 300, 0.2, [(6, 30), (2, 100)]),
         ((2, 30), 300, 0.2, [(2, 30), (2, 100)]),
-        ((6, 60), 500, 0.5, [(6, 60), (2, 188)]),  # as many more trainings as the last rung has
+        ((6, 60), 500, 0.5, [(6, 60), (2, 188)]),
         # The last rung is no longer than the final training.
         ((9, 5), 16, 1.0, [(9, 5), (5, 10), (2, 16)]),
         ((9, 3), 5, 1.0, [(9, 3), (5, 5)]),  # which tells as much as another rung would

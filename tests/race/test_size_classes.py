@@ -112,7 +112,7 @@ def test_a_racer_is_compared_in_the_longest_rung_that_the_winner_ran_too() -> No
     ]
 
 
-def test_a_racer_of_the_semifinal_is_compared_on_its_folds() -> None:
+def test_a_racer_of_fewer_folds_is_compared_on_them() -> None:
     """It trained as long as those of the last rung, on the first of their folds."""
 
     def result(number: int, folds: int, right: np.ndarray) -> RungResult:

@@ -253,8 +253,8 @@ def training_of(task: RaceTask, trial: Trial, fitted: Fitted) -> Training:
 def rung_schedule(rung: Rung, recipe: Recipe, pixels: int) -> Schedule:
     """Return the schedule of a rung.
 
-    The learning rate stays at its peak, so the next rung can continue. In the semifinal and
-    the last rung it falls, beginning at the end of the rung before.
+    The learning rate stays at its peak, so the next rung can continue. In the last rung it
+    falls, beginning at the end of the rung before.
 
     Args:
         rung: of `plan_rungs`.

@@ -12,17 +12,15 @@ from hytas.types import Array
 REDUCTION_FACTOR = 2
 """The reduction factor of successive halving."""
 FEW_FINALISTS = 6
-"""A rung of at most this many finalists is followed by a semifinal or the last one."""
+"""A rung of at most this many finalists is followed by the last one."""
 LEAST_FINALISTS = 2
 """Least number of finalists in the last rung."""
-SEMIFINALISTS = 4
-"""Finalists of the rung before the last one, if that has more folds: they train as long."""
-SEMIFINAL_SHARE = 0.25
-"""Most folds of a semifinal, as a share of those of the last rung: more would take too long."""
+CONVERTED_FINALISTS = 4
+"""The same where a conversion may order them anew."""
 LEAST_COMPARED = 4
 """Least number of finalists that a first rung trains by each recipe."""
 LAST_SHARE = 0.75
-"""Length of semifinal and last rung, of the final training; less where further folds join."""
+"""Length of the last rung, of the final training; less where further folds join."""
 LEAST_LAST = 100
 """Least number of optimiser steps in the last rung, if the final training is as long."""
 PREFERENCES = ("accurate", "small")
@@ -53,10 +51,7 @@ def plan_rungs(
 
     No rung trains longer than the final training. In the last rung the learning rate falls, so its
     finalists are compared as they would end. It is shorter where further folds join it: a whole
-    training on each fold would take too long. There a semifinal precedes it, of `SEMIFINALISTS`
-    (if few folds validated so far), which train as long on the folds so far; the last rung trains
-    the best of these on the further folds, too. So it does where the rung before is as long as the
-    final training.
+    training on each fold would take too long.
 
     Args:
         finalists: of the first rung.
@@ -78,9 +73,6 @@ def plan_rungs(
         least = LEAST_LAST if final_steps else 0
         longest = max(REDUCTION_FACTOR * steps, round(LAST_SHARE * share * final_steps), least)
         longest = int(min(longest, limit))
-        semifinalists = min(finalists, SEMIFINALISTS)
-        if share <= SEMIFINAL_SHARE and semifinalists > last:
-            rungs.append(Rung(semifinalists, longest, first, steps))
         rungs.append(Rung(min(finalists, last), longest, first, steps, all_folds=True))
     elif finalists > 1 and share < 1:
         rungs.append(Rung(min(finalists, last), steps, first, all_folds=True))

@@ -10,7 +10,7 @@ from torch import nn
 from hytas.models import as_network
 from hytas.race.front import FRONT_FINALISTS
 from hytas.race.rankings import DEFAULT_RANKING
-from hytas.race.rungs import FEW_FINALISTS, LEAST_FINALISTS, PREFERENCES, SEMIFINALISTS, Rung
+from hytas.race.rungs import CONVERTED_FINALISTS, FEW_FINALISTS, LEAST_FINALISTS, PREFERENCES, Rung
 from hytas.search import Evaluation, MethodFold
 from hytas.store import Store
 from hytas.train import Recipe, distinct
@@ -61,10 +61,10 @@ class RaceTask:
 
     @property
     def last_finalists(self) -> int:
-        """Return the number of finalists of the last rung; a conversion may order them anew."""
+        """Return the number of finalists of the last rung."""
         if self.front:
             return FRONT_FINALISTS
-        return SEMIFINALISTS if self.target else LEAST_FINALISTS
+        return CONVERTED_FINALISTS if self.target else LEAST_FINALISTS
 
     @property
     def all_folds(self) -> list[tuple[Pixels, Pixels]]:

@@ -13,6 +13,8 @@ from hytas.errors import InputError, one_line
 
 AccuracyReport = Mapping[str, Any]
 """An accuracy report of `hytas.metrics.accuracy_report`."""
+OF_CLASSES = {"OA", "AA", "kappa", "ECE", "ECE_before"}
+"""Figures of such a report that every model of classes has."""
 WINNER = "winner"
 RESULTS = (
     *("test", "seeds", "references", "calibration", "smoothed", "smoothing", "self_training"),
@@ -383,6 +385,15 @@ class RunResults:
         return [*lines, self.calibration.describe()]
 
     @property
+    def further(self) -> dict[str, float]:
+        """Further figures of the map that the run makes, which its task adds."""
+        return {
+            name: value
+            for name, value in self.of_map.items()
+            if isinstance(value, float) and name not in OF_CLASSES
+        }
+
+    @property
     def headline(self) -> str:
         """Return the accuracy of the map that the run makes, or the mean R2 of its targets."""
         test = self.of_map
@@ -399,7 +410,8 @@ class RunResults:
             over = self.seeds.get("smoothed", self.seeds) if self.is_smoothed else self.seeds
             figures = f"{over['OA']['mean']:.4f} +- {over['OA']['std']:.4f}"
             spread = f"; {len(self.seeds['of'])} seeds {figures}"
-        mean = f"(AA {test['AA']:.4f}{spread})"
+        further = "".join(f"; {name} {value:.4f}" for name, value in self.further.items())
+        mean = f"(AA {test['AA']:.4f}{spread}{further})"
         return f"{what} {test['OA']:.4f} on {test['pixels']:,} test {self.unit} {mean}"
 
     @property

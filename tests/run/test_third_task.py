@@ -55,10 +55,13 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
 
 def test_a_third_task_is_one_file_and_one_name(scene: Scene, tmp_path: Path) -> None:
     config = replace(CONFIG, split=SplitSettings("random", train_fraction=0.5), patch_size=1)
-    run_pipeline(config, scene, tmp_path, device="cpu", workers="1")
+    outcome = run_pipeline(config, scene, tmp_path, device="cpu", workers="1")
     test = json.loads((tmp_path / "metrics.json").read_text())["test"]
     (_, false), (missed, hit) = test["confusion"]
     assert test["F1"] == pytest.approx(2 * hit / (2 * hit + false + missed))
+    assert outcome.results is not None
+    assert f"; F1 {outcome.results.of_map['F1']:.4f})" in outcome.results.headline
+    assert "F1" in (tmp_path / "report.html").read_text()
     assert isinstance(DeployedModel.load(tmp_path / "model.onnx").task, Plumes)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hytas.errors import InputError
-from hytas.metrics import accuracy_report
 from hytas.model_card import ModelCard
+from hytas.tasks import task_of_card
 
 
 def check_truth(
@@ -53,7 +53,7 @@ def map_accuracy(
         raise InputError("labels", rule=f"none of the {of_model.sum()} labelled pixels holds data")
     index = {number: position for position, number in enumerate(card.class_ids)}
     lookup = np.vectorize(index.__getitem__, otypes=[np.int64])
-    report = accuracy_report(lookup(truth[used]), lookup(labels[used]), card.class_names)
+    report = task_of_card(card).report(lookup(truth[used]), lookup(labels[used]), card.class_names)
     return {**report, "unknown": int(((truth != 0) & ~of_model).sum())}
 
 

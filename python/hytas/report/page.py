@@ -169,6 +169,7 @@ def _tiles(run: RunFacts) -> list[tuple[str, str, str]]:
             remark = f"{len(seeds['of'])} seeds: {_spread(spread)}" if spread else ""
             tiles.append((title, four_digits(of_map[name]), remark))
         tiles.append(("kappa", four_digits(of_map["kappa"]), ""))
+        tiles += [(name, four_digits(value), "") for name, value in results.further.items()]
         if (lead := results.lead) is not None:
             points, title = lead
             tiles.append(("points above the better reference", f"{points:+.1f}", title))

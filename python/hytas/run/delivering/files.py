@@ -25,7 +25,6 @@ from hytas.export import (
     target_format,
 )
 from hytas.files import move
-from hytas.metrics import accuracy_report
 from hytas.model_card import ModelCard
 from hytas.references import figures_by_scene
 from hytas.report import ROLES, ReportPixels, choose_samples, view_pixels
@@ -158,7 +157,7 @@ def _smoothed(
     smoothed = smoothed[np.searchsorted(near, test)]
     inside = np.isin(test, data.split.test)
     truth, chosen = data.targets(test[inside]), smoothed[inside]
-    figures = accuracy_report(truth, chosen.argmax(axis=1), card.class_names, chosen)
+    figures = data.task.report(truth, chosen.argmax(axis=1), card.class_names, chosen)
     scenes = figures_by_scene(data.scene, test, smoothed.argmax(axis=1), smoothed)
     return {"smoothed": figures, "scenes_smoothed": scenes}
 

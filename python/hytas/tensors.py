@@ -22,23 +22,16 @@ def write_tensors(path: str | Path, tensors: Mapping[str, Any], facts: Mapping[s
 
     The file holds the SHA-256 of its bytes, computed with zeros in place of the checksum.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     # A single entry, because the order of several entries differs between processes.
-    metadata = {_ENTRY: json.dumps({**facts, TENSOR_CHECKSUM: _EMPTY})}
+    content = save(contiguous, {_ENTRY: json.dumps({**facts, TENSOR_CHECKSUM: _EMPTY})})
+    place = _place(content)
+    assert place is not None
+    checksum = hashlib.sha256(content).hexdigest().encode()
     with atomic_write(path) as temporary:
-        try:
-            save_file(contiguous, temporary, metadata=metadata)
-        except SafetensorError as error:
-            raise OSError(f"{path}: {error}") from None
-        content = temporary.read_bytes()
-        place = _place(content)
-        assert place is not None
-        with temporary.open("r+b") as file:
-            file.seek(place)
-            file.write(hashlib.sha256(content).hexdigest().encode())
+        temporary.write_bytes(content[:place] + checksum + content[place + len(_EMPTY) :])
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -8,7 +8,7 @@ import click
 
 from hytas.cli.options import records_by_panel
 from hytas.cli.search import search
-from hytas.data.findings import messages
+from hytas.data.findings import message, messages
 from hytas.estimator.arguments import PARAMETERS, SHARED
 from hytas.run.folder import ARTEFACTS
 from hytas.settings import settings_of
@@ -57,8 +57,8 @@ under the digest of all that decides it: a damaged or missing result is trained 
 FINDINGS = """## Findings
 
 `hytas inspect`, a search and `hytas classify` say what they found in the input. With `--json`, a
-finding has its code, its severity (note, warning or error), where, and the facts in braces.
-`--strict` refuses warnings.
+finding has its code, its case, its severity (note, warning or error), where, and the facts in
+braces. `--strict` refuses warnings. The cases of a code stand below it.
 
 | code | what was found | what to do |
 |---|---|---|
@@ -89,12 +89,20 @@ def page() -> str:
     )
     estimator = ESTIMATOR.format(shared=", ".join(f"`{name}`" for name in SHARED))
     findings = (
-        f"| `{code}` | {_cell(text['rule'])} | {_cell(text.get('hint', ''))} |"
-        for code, text in messages().items()
+        f"| {'- ' * bool(case)}`{case or code}` | {_cell(message(code, 'rule', case))} | "
+        f"{_cell(_hint(code, case))} |"
+        for code, own in messages().items()
+        for case in ("", *own.get("cases", ()))
     )
     parts += [f"{RECIPE}{_lines(recipe)}", f"{estimator}{_lines(own)}", f"{FILES}{_lines(files)}"]
     parts.append(f"{FINDINGS}{_lines(findings)}")
     return "\n".join(parts)
+
+
+def _hint(code: str, case: str) -> str:
+    """Return the hint of a code; that of a case if it has words of its own."""
+    hint, own = message(code, "hint", case), message(code, "hint")
+    return "" if case and hint == own else hint
 
 
 def _lines(rows: Iterable[str]) -> str:

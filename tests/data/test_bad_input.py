@@ -315,7 +315,7 @@ def test_a_class_with_one_pixel(cube, labels):
     split = make_split(scene, kind="random", patch_size=3, train_per_class=5)
     assert split.notes == (
         "class 5 is not both trained and tested: 1 pixels to train on, 0 to test on, 0 for neither",
-        "fewer training pixels than asked for: class 5 1 of 5",
+        "fewer training pixels than asked for: class 5 (1/5)",
         "fewer than 3 training pixels, so none for validation: class 5",
     )
     assert 0 in split.train

@@ -82,7 +82,7 @@ def test_no_data_beside_a_dead_band():
     scene = scene_from_arrays(cube, LABELS, nodata=-9999.0)
     pixels, bands = scene.findings
     assert (pixels.code, pixels.facts["count"]) == ("left-out", 3)
-    assert (bands.code, bands.facts["count"], bands.facts["what"]) == ("left-out", 1, "bands")
+    assert (bands.case, bands.facts["count"]) == ("bands-without-data", 1)
     assert np.argwhere(~scene.valid).tolist() == [[1, 0], [1, 1], [1, 2], [2, 1]]
     fitted = Preprocessing.fit_scene(scene, np.flatnonzero(scene.labels))
     assert fitted.bands.tolist() == [0, 1, 2, 4, 5, 6, 7]

@@ -196,7 +196,7 @@ def test_scales_and_control_points_that_are_not_used_give_a_note(folder: Path) -
     header = folder / "cube.hdr"
     header.write_text(header.read_text().replace("interleave = bsq\n", ""))
     (finding,) = open_cube(header).findings
-    assert (finding.code, finding.facts["order"]) == ("axes-guessed", "bands, height, width")
+    assert (finding.code, finding.facts["order"]) == ("axes-guessed", ["bands", "height", "width"])
 
 
 @pytest.mark.parametrize(

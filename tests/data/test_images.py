@@ -103,13 +103,13 @@ def test_images_beyond_memory_are_read_when_they_are_needed(folder: Path, monkey
 def test_mixed_sizes_and_channels_are_named(folder: Path) -> None:
     save(folder / "grass" / "odd.png", image(1, side=5))
     text = refused(folder)
-    assert "has images (8 of 6 x 6 pixels; 1 of 5 x 5 pixels, the first" in text
+    assert "has images of several sizes (6 x 6: 8; 5 x 5: 1, " in text
     assert "odd.png" in text
     assert "resize 5" in text
     assert load_images(folder, resize=4).side == 4
     save(folder / "grass" / "odd.png", image(1, channels=1))
     text = refused(folder)
-    assert "has images (8 of 3 channels; 1 of 1 channels, the first" in text
+    assert "has images of several numbers of channels (3: 8; 1: 1, " in text
     assert "resize 6 makes them so" in text
     loaded = load_images(folder, resize=6)
     assert loaded.channels == 3
@@ -141,7 +141,7 @@ def test_what_is_no_set_of_images_is_refused(folder: Path, tmp_path: Path) -> No
     wide = tmp_path / "wide"
     for kind in "ab":
         save(wide / kind / "1.png", image(1)[:4])
-    assert "images (4 x 6 pixels): networks take squares" in refused(wide)
+    assert "images of 4 x 6 pixels: networks take squares" in refused(wide)
     for parts in (("Train", "Test"), ("train", "test", "valid")):
         for part in parts:
             for kind in "ab":

@@ -97,10 +97,8 @@ class TestValues:
         scene = load_scene(data, raster(tmp_path / "gt.tif", values, nodata=255))
         np.testing.assert_array_equal(scene.labels, np.where(values == 255, 0, truth))
         (finding,) = scene.findings
-        assert (finding.code, finding.facts) == (
-            "zero-is-unlabelled",
-            {"although": "in addition to 255"},
-        )
+        assert (finding.code, finding.case) == ("zero-is-unlabelled", "marked")
+        assert finding.facts == {"nodata": 255}
 
     def test_flags_of_netcdf_name_the_classes(
         self, tmp_path: Path, data: Path, truth: np.ndarray
@@ -256,7 +254,7 @@ class TestPictures:
         assert labels.names[4] == "Corn"
         (note,) = labels_on_grid(tmp_path / "gt.npy", grid, class_ids=ids).notes
         by_number = "the labels name no classes that are known, so numbers are those of the model:"
-        assert note == f"{by_number} 1 is corn, 2 is rye, 3 is soy"
+        assert note == f"{by_number} 1 = corn, 2 = rye, 3 = soy"
         without = {"class 1": 1, "class 2": 2, "class 3": 3}
         assert labels_on_grid(tmp_path / "gt.npy", grid, class_ids=without).notes == ()
         more = labels_on_grid(tmp_path / "gt.npy", grid, class_ids={**without, "class 4": 4})

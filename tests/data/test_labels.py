@@ -32,10 +32,8 @@ def test_the_users_mark_is_unlabelled_as_0_is(write, mark, dtype):
     scene = RunConfig(data=str(path), unlabelled=mark).load_scene()
     assert np.array_equal(scene.labels, expected)
     (finding,) = scene.findings
-    assert (finding.code, finding.facts) == (
-        "zero-is-unlabelled",
-        {"although": f"in addition to {mark:g}"},
-    )
+    assert (finding.code, finding.case) == ("zero-is-unlabelled", "marked")
+    assert finding.facts == {"nodata": mark}
     grid = Grid(None, None, *scene.labels.shape)
     ((_, values),) = labels_on_grid(path, grid, unlabelled=mark).maps
     assert np.array_equal(values, expected)

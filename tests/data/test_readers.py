@@ -203,7 +203,7 @@ def test_bands_first_is_put_right_by_the_labels(mat, cube, labels):
         scene = load_scene(mat(c=np.moveaxis(cube, -1, axis), gt=labels))
         assert_same(scene, cube, labels)
         (finding, *_) = scene.findings
-        order = ("bands, height, width", "height, bands, width")[axis]
+        order = (["bands", "height", "width"], ["height", "bands", "width"])[axis]
         assert (finding.code, finding.facts["order"]) == ("axes-guessed", order)
 
 
@@ -604,7 +604,7 @@ def test_lists_that_are_not_used_are_named(mat, cube, labels) -> None:
     bands = cube.shape[2]
     scene = load_scene(mat(c=cube, gt=labels, wavelengths=np.arange(400, 401 + bands)))
     assert scene.codes == ("not-used",)
-    assert f"each of {bands} bands" in scene.findings[0].facts["how"]
+    assert f"each of {bands} bands" in scene.findings[0].hint
     waves = np.linspace(400, 900, bands)
     scene = load_scene(mat(c=cube, gt=labels, wavelengths=waves, bad_bands=[2, 3]))
     np.testing.assert_array_equal(scene.wavelengths, waves)

@@ -444,7 +444,7 @@ def test_classes_with_fewer_training_pixels_than_asked_for_are_named(kind):
     split = make_split(scene, kind=kind, block=6, patch_size=1, train_per_class=60)
     result = counted(scene, np.union1d(split.train, split.validation))
     assert result[:2] == [60, 60]
-    few = f"class 3 {result[2]} of 60, class 5 {result[3]} of 60"
+    few = f"class 3 ({result[2]}/60), class 5 ({result[3]}/60)"
     idle = ("not used: block 6; split: random",) if kind == "random" else ()
     assert split.notes == (*idle, f"fewer training pixels than asked for: {few}")
     enough = make_split(scene, kind=kind, block=6, patch_size=1, train_per_class=5)
@@ -456,14 +456,14 @@ def test_classes_with_fewer_training_pixels_than_asked_for_are_named(kind):
 def test_shortfalls_of_fractions_and_of_a_training_map():
     scene = scene_of(striped(20, 30, 3))
     split = make_split(scene, kind="random", train_fraction=0.75, patch_size=3)
-    few = ", ".join(f"class {n} 100 of 150" for n in (1, 2, 3))
+    few = ", ".join(f"class {n} (100/150)" for n in (1, 2, 3))
     assert split.notes == (f"fewer training pixels than asked for: {few}",)
     half = np.arange(20)[:, None] < 10
     train, test = np.where(half, scene.labels, 0), np.where(half, 0, scene.labels)
     train[1:] = np.where(train[1:] == 2, 0, train[1:])
     fixed = scene_from_arrays(scene.cube, train=train, test=test)
     split = make_split(fixed, train_per_class=30, patch_size=3)
-    assert split.notes == ("fewer training pixels than asked for: class 2 10 of 30",)
+    assert split.notes == ("fewer training pixels than asked for: class 2 (10/30)",)
     assert make_split(fixed, train_fraction=0.5, patch_size=3).notes == ()
 
 

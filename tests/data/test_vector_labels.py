@@ -659,4 +659,4 @@ def test_truth_has_the_ids_of_the_model(tmp_path: Path) -> None:
     numbers = [(place, {"crop": i % 2 + 1}) for i, (place, _) in enumerate(FIELDS)]
     path = geojson(tmp_path / "n.geojson", numbers)
     (note,) = labels_on_grid(path, grid, class_ids={"rice": 1, "rye": 2}).notes
-    assert note.endswith("so numbers are those of the model: 1 is rice, 2 is rye")
+    assert note.endswith("so numbers are those of the model: 1 = rice, 2 = rye")

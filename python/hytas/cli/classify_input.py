@@ -172,8 +172,7 @@ def read_truth(
         labelled = np.where(scored > 0, scored, first)
         truth = Truth(labelled, scored, what, label_files(path), read.findings, read.names)
     if not truth.scored.any():
-        how = "there is nothing to compare the map with"
-        nothing = note("empty", path.name, what="labelled pixel", how=how)
+        nothing = note("empty", path.name, case="truth")
         return truth._replace(findings=(*truth.findings, nothing))
     check_truth(truth.scored, model.card, truth.names)
     return truth

@@ -99,8 +99,8 @@ def _table(path: Path, given: Mapping[str, Any]) -> _Described:
     if position is None:
         return table | finding_report(table["findings"])
     points = None if numbered_kinds(columns) else describe_shapes(path)
-    described, what = (table, "a table of spectra") if points is None else (points, "points")
-    taken = note("points-or-table", what=what, columns=" and ".join(position))
+    described, case = (table, "table") if points is None else (points, "points")
+    taken = note("points-or-table", case=case, columns=" and ".join(position))
     return described | finding_report([*described["findings"], taken])
 
 

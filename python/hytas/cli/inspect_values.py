@@ -86,7 +86,7 @@ def describe_labels(path: Path) -> dict[str, Any] | None:
             if number
         }
         if len(classes) > MOST_CLASSES:
-            facts = {"count": len(classes), "most": MOST_CLASSES}
+            facts: dict[str, Any] = {"count": len(classes), "most": MOST_CLASSES}
             findings.append(warning("labels-of-many-classes", name, **facts))
             classes = dict(list(classes.items())[:MOST_CLASSES])
         size = f"{values.shape[0]} x {values.shape[1]} pixels"

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -98,8 +99,9 @@ def parse_bands(
     parts = [each.strip() for each in text.split(",")]
     in_nm = [part for part in parts if part.lower().endswith("nm")]
     waves = np.zeros(0) if wavelengths is None else wavelengths
-    ends = wavelength_text(waves) or "unknown wavelengths: give numbers"
-    facts = {"count": count, "waves": ends}
+    ends = wavelength_text(waves)
+    facts: dict[str, Any] = {"count": count, "case": "" if ends else "no-wavelengths"}
+    facts |= {"waves": ends} if ends else {}
     kept: list[int] = []
     for part in (each for each in parts if each not in in_nm):
         first, dash, last = part.partition("-")

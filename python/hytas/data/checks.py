@@ -15,7 +15,7 @@ from hytas.types import Array, Mask
 
 USUAL_MARKS = (255, 65535)
 """Ids that other programs often use for unlabelled pixels."""
-Cases = Iterable[Mapping[str, Any]]
+Facts = Iterable[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,15 +46,13 @@ class CheckedScene:
         return sum(int((values[self.empty] != 0).sum()) for _, values in self.maps)
 
 
-def _lost(scene: CheckedScene, are_all: bool) -> Cases:
+def _lost(scene: CheckedScene, are_all: bool) -> Facts:
     labels = sum(int((values != 0).sum()) for _, values in scene.maps)
-    reason = "hold no data (NaN, infinite values, or the no-data value)"
-    reason = f"{reason} in the bands in use, which `bands` selects"
-    facts = {"count": scene.lost, "what": f"of {labels} labelled pixels", "reason": reason}
+    facts = {"count": scene.lost, "of": labels}
     return [facts] if scene.lost and (labels == scene.lost) == are_all else []
 
 
-def _not_finite(scene: CheckedScene) -> Cases:
+def _not_finite(scene: CheckedScene) -> Facts:
     wrong = np.argwhere(~(scene.finite | scene.empty) & (scene.labels.labels > 0))
     for row, column in wrong[:1].tolist():
         spectrum = scene.cube[row, column]
@@ -63,24 +61,23 @@ def _not_finite(scene: CheckedScene) -> Cases:
         yield {"count": len(wrong), **place}
 
 
-def _marks(scene: CheckedScene) -> Cases:
+def _marks(scene: CheckedScene) -> Facts:
     ids = scene.labels.ids
     marks = (i for i in ids[-1:] if i in USUAL_MARKS and i - 1 not in ids)
     return [{"name": str(i), "mark": str(i)} for i in marks]
 
 
-def _dead(scene: CheckedScene) -> Cases:
+def _dead(scene: CheckedScene) -> Facts:
     dead = np.setdiff1d(np.arange(scene.cube.shape[2]), scene.alive)
-    reason = f"({format_bands(dead)}) hold no finite value in a labelled pixel"
-    return [{"count": dead.size, "what": "bands", "reason": reason}] if dead.size else []
+    return [{"count": dead.size, "bands": format_bands(dead)}] if dead.size else []
 
 
-def _masked(scene: CheckedScene) -> Cases:
+def _masked(scene: CheckedScene) -> Facts:
     masked = ~np.logical_or.reduce([scene.finite, *(values != 0 for _, values in scene.maps)])
     return [{"count": int(masked.sum()), "of": masked.size}] if masked.any() else []
 
 
-def _of_one_name(names: Mapping[int, str]) -> Cases:
+def _of_one_name(names: Mapping[int, str]) -> Facts:
     for name, count in Counter(names.values()).items():
         if count > 1:
             yield {"ids": [i for i, own in names.items() if own == name], "name": name}
@@ -90,24 +87,24 @@ def _map_names(scene: CheckedScene) -> str:
     return " and ".join(name for name, _ in scene.maps)
 
 
-def _classes_missing(scene: CheckedScene) -> Cases:
-    return [{"what": "labelled pixel"}] if scene.least_classes and not scene.labels.ids else []
+def _classes_missing(scene: CheckedScene) -> Facts:
+    return [{}] if scene.least_classes and not scene.labels.ids else []
 
 
-def _single(scene: CheckedScene) -> Cases:
+def _single(scene: CheckedScene) -> Facts:
     ids = scene.labels.ids
     facts = {"classes": [f"class {number}" for number in ids], "zero": "zero_is_a_class"}
     return [facts] if len(ids) == 1 < scene.least_classes else []
 
 
 SCENE_CHECKS: tuple[Check[CheckedScene], ...] = (
-    Check("left-out", ERROR, partial(_lost, are_all=True), argument="data"),
-    Check("empty", ERROR, _classes_missing, _map_names),
+    Check("left-out", ERROR, partial(_lost, are_all=True), argument="data", case="labels"),
+    Check("empty", ERROR, _classes_missing, _map_names, case="labels"),
     Check("classes-few", ERROR, _single, _map_names),
     Check("labelled-pixels-not-finite", ERROR, _not_finite, argument="data"),
-    Check("left-out", WARNING, partial(_lost, are_all=False)),
+    Check("left-out", WARNING, partial(_lost, are_all=False), case="labels"),
     Check("mark-is-a-class", WARNING, _marks, _map_names),
-    Check("left-out", NOTE, _dead),
+    Check("left-out", NOTE, _dead, case="bands-without-data"),
     Check("pixels-masked", NOTE, _masked),
 )
 NAME_CHECKS: tuple[Check[Mapping[int, str]], ...] = (

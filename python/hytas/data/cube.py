@@ -249,9 +249,8 @@ def cube_in(
     findings = [*cube.findings, *of_nodata]
     cube = replace(cube, variable=replace(variable, nodata=nodata), findings=tuple(findings))
     if cube.shape[2] < 2 or 0 in cube.shape:
-        small = {"array": f"its cube of {by(cube.shape)}", "wanted": "pixels with at least 2 bands"}
-        how = "" if roles.is_settled else "if another axis holds bands, name them with `axes`"
-        raise refusal("array-unfit", argument, contents.path, **small, how=how)
+        facts_of_size = {"size": by(cube.shape)} | ({} if roles.is_settled else {"key": "axes"})
+        raise refusal("array-unfit", argument, contents.path, "cube", **facts_of_size)
     return cube
 
 
@@ -281,8 +280,7 @@ def find_cube(
         variable = contents.get(key, argument)
         require_number(variable, contents, argument)
         if len(cube_axes(variable)) != 3:
-            facts = {"array": str(variable), "wanted": "three axes"}
-            raise refusal("array-unfit", argument, contents.path, **facts)
+            raise refusal("array-unfit", argument, contents.path, "three-axes", array=str(variable))
         return variable
     cubes = cubes_in(contents)
     numeric = [each for each in cubes if each.kind == "number"]
@@ -294,17 +292,13 @@ def find_cube(
         ):
             numeric = fitting if len(fitting) == 1 else numeric
     if len(numeric) > 1:
-        there = {"what": "cubes", "names": [*map(str, numeric)]}
-        raise refusal("several", argument, contents.path, **there, key="cube_key")
+        raise refusal("several", argument, contents.path, "cubes", names=[*map(str, numeric)])
     if numeric:
         return numeric[0]
     if cubes:
         require_number(cubes[0], contents, argument)
-    wanted = "numeric cube with three axes (height, width, bands) and 2 bands or more"
-    how = "if a matrix lists pixels, reshape it to (height, width, bands)"
-    facts = {"arrays": listed(contents.variables), "wanted": wanted}
-    how = f"{how}; of spectra, name `label_column`"
-    raise refusal("array-missing", argument, contents.path, **facts, how=how)
+    arrays = listed(contents.variables)
+    raise refusal("array-missing", argument, contents.path, "cube", arrays=arrays)
 
 
 def cubes_in(contents: Contents) -> list[Variable]:

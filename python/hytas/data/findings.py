@@ -27,28 +27,33 @@ class Finding:
         code: a table of `messages.toml`.
         where: the file, the map or the scene; "" if it is clear.
         facts: values of the placeholders of the message, JSON-ready.
+        case: of the code; its words take the places of placeholders.
     """
 
     code: str
     severity: str = NOTE
     where: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
+    case: str = ""
 
     def __hash__(self) -> int:
-        return hash((self.code, self.where))
+        return hash((self.code, self.case, self.where))
 
     @property
     def rule(self) -> str:
         """Return what was found, in words."""
-        return _filled(self.code, "rule", self.facts)
+        return self._filled("rule")
 
     @property
     def hint(self) -> str:
         """Return what to do, or "", also without its facts; arguments are in backticks."""
         try:
-            return _filled(self.code, "hint", self.facts)
+            return self._filled("hint")
         except KeyError:
             return ""
+
+    def _filled(self, part: str) -> str:
+        return _Words().vformat(message(self.code, part, self.case), (), self.facts)
 
     def at(self, where: str) -> Self:
         """Return the finding with a place before its own."""
@@ -67,8 +72,8 @@ class Finding:
     def as_json(self) -> dict[str, Any]:
         """Return the fields and the message."""
         facts = {name: _plain(value) for name, value in self.facts.items()}
-        own = {"code": self.code, "severity": self.severity, "where": self.where, "facts": facts}
-        return own | {"message": str(self)}
+        place = {"severity": self.severity, "where": self.where, "facts": facts}
+        return {"code": self.code, "case": self.case, **place, "message": str(self)}
 
     def error(self, argument: str, value: Any = None) -> InputError:
         """Return the exception that refuses the input because of this finding."""
@@ -96,25 +101,21 @@ class Noted:
         return tuple(finding.code for finding in self.findings)
 
 
-def note(code: str, where: str = "", **facts: Any) -> Finding:
+def note(code: str, where: str = "", case: str = "", **facts: Any) -> Finding:
     """Return a finding of severity `NOTE`."""
-    return Finding(code, NOTE, where, facts)
+    return Finding(code, NOTE, where, facts, case)
 
 
-def warning(code: str, where: str = "", **facts: Any) -> Finding:
+def warning(code: str, where: str = "", case: str = "", **facts: Any) -> Finding:
     """Return a finding of severity `WARNING`: a guess or a contradiction."""
-    return Finding(code, WARNING, where, facts)
+    return Finding(code, WARNING, where, facts, case)
 
 
-def unused_nodata(value: str) -> Finding:
-    """Return the finding on a no-data value that no value of the file can be."""
-    how = "it is no number that its type can hold"
-    return warning("not-used", names=[f"its no-data value {value}"], how=how)
-
-
-def refusal(code: str, argument: str, value: Any = None, **facts: Any) -> InputError:
+def refusal(
+    code: str, argument: str, value: Any = None, case: str = "", **facts: Any
+) -> InputError:
     """Return the exception of a finding of severity `ERROR`."""
-    return Finding(code, ERROR, "", facts).error(argument, value)
+    return Finding(code, ERROR, "", facts, case).error(argument, value)
 
 
 def refuse_warnings(findings: Iterable[Finding], argument: str, value: Any = None) -> None:
@@ -129,35 +130,47 @@ class Check(NamedTuple, Generic[Subject]):
 
     Attributes:
         code: of the findings, or of the refusal.
-        cases: returns the facts of each case that is found in what is checked.
+        find: returns the facts of each finding on what is checked.
         where: names the place of the findings; of a refusal it is the value.
         argument: of a refusal.
+        case: of the code.
     """
 
     code: str
     severity: str
-    cases: Callable[[Subject], Iterable[Mapping[str, Any]]]
+    find: Callable[[Subject], Iterable[Mapping[str, Any]]]
     where: Callable[[Subject], str] = lambda subject: ""
     argument: str = "labels"
+    case: str = ""
 
 
 def found(checks: Iterable[Check[Subject]], subject: Subject) -> list[Finding]:
     """Return the findings of a table of checks, in its order."""
     findings = []
     for check in checks:
-        for facts in check.cases(subject):
+        for facts in check.find(subject):
             where = check.where(subject)
+            place = "" if check.severity == ERROR else where
+            finding = Finding(check.code, check.severity, place, facts, check.case)
             if check.severity == ERROR:
-                raise Finding(check.code, ERROR, "", facts).error(check.argument, where or None)
-            findings.append(Finding(check.code, check.severity, where, facts))
+                raise finding.error(check.argument, where or None)
+            findings.append(finding)
     return findings
 
 
 @cache
-def messages() -> Mapping[str, Mapping[str, str]]:
-    """Return rule and hint of each code."""
+def messages() -> Mapping[str, Mapping[str, Any]]:
+    """Return rule, hint and cases of each code."""
     text = Path(__file__).with_name("messages.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
+
+
+def message(code: str, part: str, case: str = "") -> str:
+    """Return the rule or the hint of a code, with the words of a case, and facts in braces."""
+    text: str = messages()[code].get(part, "")
+    for name, words in messages()[code]["cases"][case].items() if case else ():
+        text = text.replace(f"{{{name}}}", words)
+    return text
 
 
 class _Words(string.Formatter):
@@ -167,10 +180,6 @@ class _Words(string.Formatter):
         if isinstance(value, list | tuple):
             return listed([f"{one:.9g}" if isinstance(one, float) else one for one in value])
         return printable(value) if isinstance(value, str) and not spec else format(value, spec)
-
-
-def _filled(code: str, part: str, facts: Mapping[str, Any]) -> str:
-    return _Words().vformat(messages()[code].get(part, ""), (), facts)
 
 
 def _plain(value: Any) -> Any:

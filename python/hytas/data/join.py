@@ -23,7 +23,7 @@ from hytas.types import Array, Floats
 GAP = 64
 """Unlabelled rows between two parts: more than guard bands and smoothing reach."""
 MOST_NAME = 60
-_SOME_MAPS = note("not-used", names=["training and test maps"], how="not every scene has them")
+_SOME_MAPS = note("not-used", case="split-of-one-scene")
 MOST_RATIO = 30.0
 """Of the levels of two scenes; reflectance is stored as 0 to 1, 0 to 100 or 0 to 10000."""
 
@@ -123,8 +123,7 @@ def _targets(scenes: Sequence[Scene], parts: Sequence[Part], width: int) -> Targ
     kinds = {(one.names, one.units) if (one := scene.continuous) else ((), ()) for scene in scenes}
     if len(kinds) > 1:
         own, *others = (scene.told for scene in scenes)
-        facts = {"own": own, "other": "another scene", "size": "; ".join(others)}
-        raise refusal("sizes-differ", "labels", **facts)
+        raise refusal("sizes-differ", "labels", case="targets", own=own, size="; ".join(others))
     all_targets = [scene.continuous for scene in scenes if scene.continuous is not None]
     if not all_targets:
         return None
@@ -142,7 +141,7 @@ def _of_other_scale(scenes: Sequence[Scene]) -> Iterator[Finding]:
     for scene in scenes[1:]:
         own = _level(scene)
         if level and own and not 1 / MOST_RATIO < own / level < MOST_RATIO:
-            facts = {"own": own, "first": first.name, "level": level}
+            facts: dict[str, Any] = {"own": own, "first": first.name, "level": level}
             yield warning("values-of-other-scale", scene.name, **facts)
 
 
@@ -175,9 +174,6 @@ def _common_nodata(scenes: Sequence[Scene]) -> float | None:
     return nodata_values[0]
 
 
-_RESAMPLE = "scenes of other bands need `resample`, and wavelengths in both files"
-
-
 def check_same_bands(scene: Scene, bands: int, wavelengths: Floats | None, owner: str) -> None:
     """Refuse a scene whose bands are not those of another scene or of a model.
 
@@ -189,16 +185,15 @@ def check_same_bands(scene: Scene, bands: int, wavelengths: Floats | None, owner
         InputError: another number of bands, or a band that is more than a spacing away.
     """
     if scene.bands != bands:
-        facts = {"own": f"{scene.bands} bands", "other": owner, "size": bands}
-        raise refusal("sizes-differ", "data", scene.name, **facts, how=_RESAMPLE)
+        facts: dict[str, Any] = {"bands": scene.bands, "other": owner, "size": bands}
+        raise refusal("sizes-differ", "data", scene.name, "bands", **facts)
     if scene.wavelengths is None or wavelengths is None:
         return
     if (farthest := farthest_band(scene.wavelengths, wavelengths)) is not None:
         band, spacing = farthest
-        own = f"band {band + 1} at {scene.wavelengths[band]:.1f} nm"
-        size = f"at {wavelengths[band]:.1f} nm, one spacing is {spacing:.1f} nm"
-        facts = {"own": own, "other": owner, "size": size}
-        raise refusal("sizes-differ", "data", scene.name, **facts, how=_RESAMPLE)
+        facts = {"band": band + 1, "own": scene.wavelengths[band], "at": wavelengths[band]}
+        facts |= {"other": owner, "spacing": spacing}
+        raise refusal("sizes-differ", "data", scene.name, "wavelengths", **facts)
 
 
 def _cube(

@@ -18,7 +18,6 @@ from hytas.data.labels.formats import are_shapes
 from hytas.data.labels.maps import LabelMaps
 from hytas.data.labels.names import renamed
 from hytas.data.labels.read import (
-    TRAIN_AND_TEST,
     label_record,
     labels_of,
     of_rasters,
@@ -112,10 +111,9 @@ def _label_files(labels: Any) -> Sequence[Any]:
         rule = "must be a path, a DataArray, or a training and a test map"
         raise InputError("labels", type(labels).__name__, rule, "scene_from_arrays takes arrays")
     if len(given) > 2:
-        raise refusal("maps-too-many", "labels", given=len(given), wanted=TRAIN_AND_TEST)
+        raise refusal("maps-too-many", "labels", case="maps", given=len(given))
     if len(given) == 2 and (shapes := [each for each in given if are_shapes(each)]):
-        wanted = "polygons or points take one file, which a split divides"
-        raise refusal("maps-too-many", "labels", shapes[0], given=2, wanted=wanted)
+        raise refusal("maps-too-many", "labels", shapes[0], "shapes", given=2)
     return given
 
 
@@ -180,8 +178,7 @@ def _read(data: Any, labels: Sequence[Any], options: SceneOptions) -> Scene:
         size = label_maps.maps[0][1].shape
         cube = array or cube_in(contents, variable, "data", axes=options.axes, maps=(size,))
     elif len(labels) > 1:
-        wanted = "values take one file, which a split divides"
-        raise refusal("maps-too-many", "labels", str(labels[1]), given=2, wanted=wanted)
+        raise refusal("maps-too-many", "labels", str(labels[1]), "values", given=2)
     elif labels:
         label_maps = labels_of(labels[0], options, cube.grid)
     else:

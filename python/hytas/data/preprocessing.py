@@ -314,5 +314,5 @@ def _refuse_few(alive: Mask, vary: Mask, least: int) -> None:
     if alive.sum() >= least:
         return
     unseen = int((vary & ~alive).sum())
-    counts = {"count": int(alive.sum()), "of": len(alive), "least": least}
-    raise refusal("bands-constant", "bands", **counts, **({"unseen": unseen} if unseen else {}))
+    counts: dict[str, Any] = {"count": int(alive.sum()), "of": len(alive), "least": least}
+    raise refusal("bands-constant", "bands", **counts | ({"unseen": unseen} if unseen else {}))

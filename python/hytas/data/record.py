@@ -22,13 +22,11 @@ from hytas.data.limits import by, printable
 from hytas.errors import InputError
 from hytas.types import Array, Floats, Mask
 
-UNSCALED = note("values-unscaled", reason="its scale (such as reflectance) is not applied")
+UNSCALED = note("values-unscaled", case="scale")
 """Finding on a file whose values are used without the scale that it names."""
-OPACITY = note("opacity", reading="where it is 0 there is no data")
+OPACITY = note("opacity", case="mask")
 """Finding on a picture with a mask, or a file whose last band is taken for one."""
-OPACITY_IS_A_BAND = warning(
-    "opacity", reading="it has other values than 0 and 255, and is used as a band"
-)
+OPACITY_IS_A_BAND = warning("opacity", case="band")
 OPAQUE = (0, 255, 65535)
 """Values of a mask; 65535 in 16 bits."""
 OPACITY_ROWS = 16
@@ -284,8 +282,8 @@ class Contents(Noted):
         """
         variable = self.find(name)
         if variable is None:
-            facts = {"what": f"variable as {name!r}", "names": [*map(str, self.variables)]}
-            raise refusal("missing", argument, self.path, **facts)
+            names = [*map(str, self.variables)]
+            raise refusal("missing", argument, self.path, "variable", name=name, names=names)
         return variable
 
 
@@ -433,8 +431,8 @@ def load(variable: Variable, contents: Contents, argument: str) -> Array:
 def require_number(variable: Variable, contents: Contents, argument: str) -> None:
     """Refuse an array that holds no real numbers."""
     if variable.kind != "number":
-        facts = {"array": f"{variable}, {variable.kind}", "wanted": "real numbers"}
-        raise refusal("array-unfit", argument, contents.path, **facts)
+        facts = {"array": str(variable), "kind": variable.kind}
+        raise refusal("array-unfit", argument, contents.path, "kind", **facts)
 
 
 @contextmanager

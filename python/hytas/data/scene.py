@@ -330,7 +330,7 @@ def _checked_maps(
     for name, values in maps:
         if values.shape != cube.shape[:2]:
             sizes = {"own": by(values.shape), "size": by(cube.shape[:2])}
-            raise refusal("sizes-differ", "labels", name, **sizes, other="the cube")
+            raise refusal("sizes-differ", "labels", name, "cube", **sizes)
     return maps
 
 
@@ -342,9 +342,8 @@ def _names(names: Mapping[int, str] | Sequence[str] | None, labels: Labels) -> t
     if isinstance(names, Mapping):
         return tuple(names.get(i) or f"class {i}" for i in ids)
     if len(names) != len(ids):
-        facts = {"own": f"{len(names)} names", "other": "the labels", "how": ""}
-        facts["size"] = f"{len(ids)} classes, {', '.join(map(str, ids))}"
-        raise refusal("sizes-differ", "class_names", **facts)
+        facts = {"count": len(names), "classes": len(ids), "ids": list(ids)}
+        raise refusal("sizes-differ", "class_names", case="class-names", **facts)
     return tuple(names)
 
 

@@ -104,11 +104,11 @@ def resampled(scene: Scene, first: Scene) -> Scene:
         nodata=scene.nodata,
     )
     lacking = tuple(change.lacking.tolist())
-    facts = {"count": len(lacking), "what": "bands", "reason": "lie outside its wavelengths"}
-    outside = (warning("left-out", scene.name, **facts),) if lacking else ()
     cube = MappedCube(scene.cube, change, first.bands)
     changed = _changed(scene, cube, f"resampled {first.wavelengths.tolist()}", bad_bands=lacking)
-    findings = (*changed.findings, *outside)
+    findings = changed.findings
+    if lacking:
+        findings += (warning("left-out", scene.name, "bands-beyond", count=len(lacking)),)
     return replace(changed, wavelengths=first.wavelengths, fwhm=first.fwhm, findings=findings)
 
 

@@ -60,16 +60,15 @@ def refine(contents: Contents) -> Contents:
     candidates = (contents.path.with_name(each) for each in names)
     metadata = next((path for path in candidates if path.is_file()), None)
     if metadata is None:
-        reason = f"its metadata ({names[0]}) are not next to it"
-        missing = warning("values-unscaled", reason=reason)
+        missing = warning("values-unscaled", case="no-metadata", file=names[0])
         return replace(contents, findings=(*contents.findings, missing))
     root = read_xml(metadata)
     bands = list(_bands(root))
     image = contents.variables[0]
     sizes = dict(zip(image.dims, image.shape, strict=False))
     if len(bands) != sizes.get("band"):
-        counts = {"size": len(bands), "own": f"{sizes.get('band')} bands"}
-        raise refusal("sizes-differ", "", other=metadata.name, **counts)
+        counts = {"size": len(bands), "bands": sizes.get("band")}
+        raise refusal("sizes-differ", "", case="metadata", other=metadata.name, **counts)
     size = [_integer(root.find(f".//merge/dimension/{axis}")) for axis in ("rows", "columns")]
     findings: tuple[Finding, ...] = ()
     rows, columns = (each or 0 for each in size)

@@ -112,7 +112,7 @@ def _check(part: JoinedPart, first: JoinedPart) -> None:
         raise InputError(rule=f"{variable} and {first.variable.name} differ in height or width")
     if part.wavelengths.shape != part.shape[2:]:
         counts = {"own": f"{variable}", "size": part.wavelengths.size}
-        raise refusal("sizes-differ", "", other="its list of wavelengths", **counts)
+        raise refusal("sizes-differ", "", case="list", **counts)
 
 
 def _scaled(part: JoinedPart, bands: npt.NDArray[np.int64], stored: Array, nodata: float) -> Array:

@@ -41,8 +41,7 @@ def _plain(path: Path) -> Array:
     with Image.open(path, formats=_FORMATS) as opened:
         mode = _KEPT.get(opened.mode, "RGB")
         if opened.format == "PNG" and mode != "I;16" and _sixteen_bits(opened):
-            reason = "of 16 bits and several channels, Pillow keeps 8 bits"
-            raise refusal("unreadable", "", reason=reason, how="write it as TIFF")
+            raise refusal("unreadable", "", case="png-of-16-bits")
         converted = opened if opened.mode == mode else opened.convert(mode)
         values = np.asarray(converted)
     return np.ascontiguousarray(values[..., None] if values.ndim == 2 else values)
@@ -59,8 +58,7 @@ def _tiff(path: Path) -> Array:
     with reading("data", path, "TIFF"):
         values = variable.values()
     if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
-        wanted = "finite real numbers"
-        raise refusal("array-unfit", "data", path, array=str(values.dtype), wanted=wanted)
+        raise refusal("array-unfit", "data", path, "image", array=str(values.dtype))
     order = [variable.dims.index(name) for name in ("y", "x", "band") if name in variable.dims]
     turned = values.transpose(order) if len(order) == values.ndim else values
     return np.ascontiguousarray(turned[..., None] if turned.ndim == 2 else turned)

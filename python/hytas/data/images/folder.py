@@ -15,7 +15,7 @@ import numpy.typing as npt
 from hytas.data.findings import refusal
 from hytas.data.images.decode import IMAGE_SUFFIXES, as_colours, read_image, resized
 from hytas.data.images.image_set import ImageSet, InMemory, image_set
-from hytas.data.limits import listed
+from hytas.data.limits import by, listed
 from hytas.errors import InputError
 from hytas.types import Array, Mask
 
@@ -80,8 +80,7 @@ def load_folder(folder: Path, resize: int | None, skip_unreadable: bool) -> Imag
     labels = np.array([listed_files[number][1] for number in kept], np.int32)
     empty = [name for number, name in enumerate(names, 1) if not (labels == number).any()]
     if empty:
-        what = f"image of class {empty[0]} that can be read"
-        raise refusal("empty", "data", folder, what=what)
+        raise refusal("empty", "data", folder, "class", name=empty[0])
     digest = hashlib.sha256("".join(result.digest for result in facts).encode()).hexdigest()
     images = image_set(
         read,
@@ -130,8 +129,7 @@ def _listed(folder: Path) -> tuple[list[tuple[Path, int]], list[str], Mask | Non
             listed_images += [(path, names.index(each.name) + 1) for path in images]
             tested += [last] * len(images)
     if not listed_images:
-        what = f"images ({', '.join(IMAGE_SUFFIXES)}) in folders, one for each class"
-        raise refusal("empty", "data", folder, what=what)
+        raise refusal("empty", "data", folder, "images", suffixes=IMAGE_SUFFIXES)
     notes = [f"{VALIDATION}/ joins {TRAIN}/, and {TEST}/ tests"] if len(parts) == 3 else []
     return listed_images, names, np.array(tested) if any(tested) else None, notes if parted else []
 
@@ -195,26 +193,25 @@ def _check_same_shape(
 ) -> bool:
     plain = {each.shape[2] for each in facts} == {1, 3} and facts[0].dtype == np.uint8
     side = {"side": min(min(each.shape[:2]) for each in facts)}
-    for values, may_resize in (
-        ([f"{each.shape[0]} x {each.shape[1]} pixels" for each in facts], True),
-        ([str(each.dtype) for each in facts], False),
-        ([f"{each.shape[2]} channels" for each in facts], plain),
+    for case, values, may_resize in (
+        ("sizes", [by(each.shape[:2]) for each in facts], True),
+        ("types", [str(each.dtype) for each in facts], False),
+        ("channels", [str(each.shape[2]) for each in facts], plain),
     ):
-        kinds = "; ".join(_kinds(paths, values))
         if len({*values}) > 1 and not (may_resize and resize is not None):
-            how = side if may_resize else {}
-            raise refusal("images-unlike", "data", folder, kinds=kinds, **how)
+            how = {"counts": "; ".join(_kinds(paths, values))} | (side if may_resize else {})
+            raise refusal("images-unlike", "data", folder, case, **how)
     return len({each.shape[2] for each in facts}) > 1
 
 
 def _kinds(paths: Sequence[Path], values: Sequence[str]) -> list[str]:
     """Return a text for each value that occurs, with the first image of the rarer ones."""
     counts = Counter(values).most_common()
-    usual, *others = [f"{count} of {value}" for value, count in counts]
+    usual, *others = [f"{value}: {count}" for value, count in counts]
     return [
         usual,
         *(
-            f"{text}, the first {paths[values.index(value)]}"
+            f"{text}, {paths[values.index(value)]}"
             for text, (value, _) in zip(others[:3], counts[1:], strict=False)
         ),
     ]

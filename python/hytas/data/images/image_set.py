@@ -116,8 +116,10 @@ def image_set(
         raise refusal("classes-few", "data", source, classes=class_names)
     height, width, channels = example.shape
     if height != width:
-        kinds, side = f"{height} x {width} pixels", min(height, width)
-        raise refusal("images-unlike", "data", source, kinds=kinds, side=side)
+        size = f"{height} x {width}"
+        raise refusal(
+            "images-unlike", "data", source, "no-square", size=size, side=min(height, width)
+        )
     facts = [digest, tuple(class_names), labels.tolist(), None if parts is None else parts.tolist()]
     return ImageSet(
         name=Path(source).name.removesuffix(".npz"),

@@ -48,15 +48,14 @@ def load_arrays(path: Path, resize: int | None) -> ImageSet:
     pairs = pairs_of(contents)
     if not pairs:
         arrays = [*map(str, contents.variables)]
-        wanted = "images (N, H, W, channels) with one array of N whole numbers, their labels"
-        raise refusal("array-missing", "data", path, arrays=arrays, wanted=wanted)
+        raise refusal("array-missing", "data", path, "images", arrays=arrays)
     kept = [part for part in (*PARTS, "") if part in pairs]
     if "" in kept and len(kept) > 1:
         kept = [""]
     images = [_images(contents, pairs[part][0], resize) for part in kept]
     if len({(each.shape[1:], each.dtype) for each in images}) > 1:
-        kinds = [f"{each.shape[1:]} {each.dtype}" for each in images]
-        raise refusal("images-unlike", "data", path, kinds=kinds)
+        counts = [f"{each.shape[1:]} {each.dtype}" for each in images]
+        raise refusal("images-unlike", "data", path, "parts", counts=counts)
     labels = [load(pairs[part][1], contents, "data").astype(np.int64).ravel() for part in kept]
     tested = np.concatenate(
         [np.full(len(each), part == kept[-1]) for part, each in zip(kept, labels, strict=True)]
@@ -74,8 +73,7 @@ def load_arrays(path: Path, resize: int | None) -> ImageSet:
 def _images(contents: Contents, variable: Variable, resize: int | None) -> Array:
     values, path = load(variable, contents, "data"), contents.path
     if values.dtype.kind not in "iufb" or 0 in values.shape or not np.isfinite(values).all():
-        facts = {"array": str(variable), "wanted": "finite numbers of one image or more"}
-        raise refusal("array-unfit", "data", path, **facts)
+        raise refusal("array-unfit", "data", path, "images", array=str(variable))
     values = values.astype(np.uint8) if values.dtype.kind == "b" else values
     values = values[..., None] if values.ndim == 3 else values
     return values if resize is None else np.stack([resized(image, resize) for image in values])

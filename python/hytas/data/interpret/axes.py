@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from typing import Any
 
 from hytas.data.findings import Finding, note, warning
 from hytas.data.limits import by
@@ -122,25 +123,25 @@ def find_axes(
     if len({order[2] for order in orders}) == 1:
         return Axes(orders[0][0], orders[0][1], orders[0][2])
     evidence: dict[str, Callable[[_Shape], bool]] = {
-        "by the number of bands": lambda order: shape[order[2]] == bands,
-        "by the number of wavelengths": lambda order: shape[order[2]] in wavelengths,
-        "by the size of the labels": lambda order: (shape[order[0]], shape[order[1]]) in maps,
+        "bands": lambda order: shape[order[2]] == bands,
+        "wavelengths": lambda order: shape[order[2]] in wavelengths,
+        "labels": lambda order: (shape[order[0]], shape[order[1]]) in maps,
     }
-    reason = ""
+    case = ""
     for name, fits in evidence.items():
         orders = [order for order in orders if fits(order)] or orders
         if len({order[2] for order in orders}) == 1:
-            reason = reason or name
+            case = case or name
     best = max(orders, key=lambda order: (dimension_names(variable)[order[2]] == PAGE, order[2]))
     names = dict(zip(best, ("height", "width", "bands"), strict=True))
-    facts = {"sizes": by(shape[axis] for axis in kept), "how": "name them with `axes`"}
-    facts |= {"order": ", ".join(names[axis] for axis in kept)}
+    facts: dict[str, Any] = {"sizes": by(shape[axis] for axis in kept), "key": "axes"}
+    facts |= {"order": [names[axis] for axis in kept]}
     finding = None
-    if not reason:
-        finding = warning("axes-guessed", **facts, reason="nothing identifies them")
+    if not case:
+        finding = warning("axes-guessed", case="nothing", **facts)
     elif best[2] != kept[-1]:
-        finding = note("axes-guessed", **facts, reason=reason)
-    return Axes(best[0], best[1], best[2], bool(reason), finding)
+        finding = note("axes-guessed", case=case, **facts)
+    return Axes(best[0], best[1], best[2], bool(case), finding)
 
 
 def _fits_names(order: _Shape, kept: _Shape, roles: Sequence[str]) -> bool:

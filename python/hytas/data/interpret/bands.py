@@ -75,11 +75,10 @@ def band_facts(
     named = [each for each in (*contents.variables, *contents.further) if _is_wave(each)]
     for each in named if waves[0] is None else ():
         if each in lists or (bands in each.shape and len(each.shape) < 3):
-            how = f"one value for each of {bands} bands is needed"
-            findings.append(warning("not-used", names=[str(each)], how=how))
+            wrong: dict[str, Any] = {"names": [str(each)], "bands": bands}
+            findings.append(warning("not-used", case="list-of-other-length", **wrong))
     bad = [each for each in lists if each.last_name in _BAD]
-    how = "`bands` takes the numbers to keep, from 1"
-    findings += [warning("not-used", names=[str(each)], how=how) for each in bad]
+    findings += [warning("not-used", case="list-of-bad-bands", names=[str(each)]) for each in bad]
     return facts, findings
 
 

@@ -76,31 +76,30 @@ class Numbered(NamedTuple):
 
     @property
     def reading(self) -> str | None:
-        """Return as what numbers are read that are no wavelengths, by the first rule that fits."""
+        """Return the case of numbers that are no wavelengths, by the first rule that fits."""
         return next((name for name, fits in _READINGS if fits(self)), None)
 
     def finding(self) -> list[Finding]:
         """Return a finding on numbers that may be read in another way."""
         low, high = min(self.values), max(self.values)
         is_doubtful = _WAVENUMBERS[0] <= low and _SILICON < high <= _WAVENUMBERS[1]
-        what = self.reading
-        if what is None and is_doubtful and self.may_be_nanometres:
-            what = "nm"
-        facts: dict[str, Any] = {"low": low, "high": high, "reading": f"read as {what}"}
-        named = "the numbers in the names of the columns"
-        return [] if what is None else [note("wavelengths-read-as", what=named, **facts)]
+        case = self.reading
+        if case is None and is_doubtful and self.may_be_nanometres:
+            case = "nanometres"
+        facts: dict[str, Any] = {"low": low, "high": high}
+        return [] if case is None else [note("wavelengths-read-as", case=case, **facts)]
 
 
 _READINGS: tuple[tuple[str, Callable[[Numbered], bool]], ...] = (
     (
-        "a shift, such as that of Raman spectra",
+        "shift",
         lambda kind: (
             _SHIFT in kind.stem
             or (min(kind.values) <= 0 < max(kind.values) and not are_counted(kind.values))
         ),
     ),
     (
-        "band numbers",
+        "band-numbers",
         lambda kind: (
             kind.may_be_nanometres
             and _BANDS.search(kind.stem) is not None
@@ -179,9 +178,7 @@ def bands_of(numeric: Sequence[str], given: str | None = None) -> TableBands:
     others = [name for name in numeric if not is_of_sample(name)]
     names = [name for name in numeric if name in numbered] or (others if len(others) > 1 else [])
     names = names or [*numeric]
-    reason = "no names of columns are wavelengths or one numbered series"
-    how = "name them with `band_columns`"
-    guess = warning("bands-guessed", columns=names, reason=reason, how=how)
+    guess = warning("bands-guessed", case="no-names", columns=names)
     findings = kinds[0].finding() if len(kinds) == 1 else [guess]
     return TableBands(names, None, findings)
 
@@ -283,5 +280,5 @@ def refuse_texts(argument: str, path: Any, frame: Any) -> None:
     if len(named.columns) > 1 and texts and len(named.columns) - len(texts) < max(2, len(texts)):
         values = named[texts[0]].dropna()
         odd = values[pandas.to_numeric(values, errors="coerce").isna()]
-        facts = {"place": texts[0], "text": repr(next(iter(odd), ""))}
-        raise refusal("value-wrong", argument, path, **facts, wanted="a number")
+        facts = {"column": texts[0], "text": repr(next(iter(odd), ""))}
+        raise refusal("value-wrong", argument, path, "column", **facts)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hytas.data.bands import Bands, finite
-from hytas.data.findings import Finding, unused_nodata, warning
+from hytas.data.findings import Finding, warning
 from hytas.data.record import Rows
 from hytas.errors import InputError
 from hytas.types import Array, Mask
@@ -40,7 +40,7 @@ def not_storable(nodata: float | None, dtype: str) -> tuple[Finding, ...]:
     if nodata is None or not np.isfinite(nodata) or np.dtype(dtype).kind not in "iuf":
         return ()
     can_hold = as_stored(nodata, np.dtype(dtype)) is not None
-    return () if can_hold else (unused_nodata(f"{nodata:g}"),)
+    return () if can_hold else (warning("not-used", case="nodata", value=f"{nodata:g}"),)
 
 
 def check_nodata(nodata: float, dtype: np.dtype[Any]) -> float:

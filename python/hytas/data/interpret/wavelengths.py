@@ -73,7 +73,7 @@ def unit_of(text: str) -> Unit | None:
 
 
 def meant_unit(values: Floats, text: str) -> tuple[Unit | None, str | None]:
-    """Return the unit of wavelengths (B,), or None, and how they are read if that is a guess.
+    """Return the unit of wavelengths (B,), or None, and the case of a finding if that is a guess.
 
     Rules in their order: values that contradict the unit; a named unit; the only unit in which
     values without one are optical wavelengths, unless they are numbers of bands.
@@ -83,11 +83,11 @@ def meant_unit(values: Floats, text: str) -> tuple[Unit | None, str | None]:
     """
     low, high, unit = values.min(), values.max(), unit_of(text)
     if unit is not None and (other := unit.other(values)) is not None:
-        return other, f"read as {other.name}"
+        return other, "misnamed"
     if unit is None and plain_unit(text) in NO_UNIT and not are_counted(values):
         bare = ((one, one.bare) for one in UNITS if one.bare is not None)
         unit = next((one for one, (first, last) in bare if first <= low and high <= last), None)
-    return unit, None if unit is not None else "not used: the unit is missing or not known"
+    return unit, None if unit is not None else "unit-unknown"
 
 
 def nanometres(values: Any, unit: str | None = None) -> tuple[Floats | None, Finding | None]:
@@ -99,31 +99,15 @@ def nanometres(values: Any, unit: str | None = None) -> tuple[Floats | None, Fin
     """
     numbers, own = _numbers(values)
     if numbers is None or not numbers.size or not (np.isfinite(numbers) & (numbers > 0)).all():
-        return None, unused_list("wavelengths", np.size(values))
+        return None, warning("not-used", case="wavelengths", bands=np.size(values))
     if numbers.size > 1 and numbers.min() == numbers.max():
-        return None, unused_list("wavelengths", numbers.size)
+        return None, warning("not-used", case="wavelengths", bands=numbers.size)
     text = own or unit or ""
-    meant, reading = meant_unit(numbers, text)
-    what = f"its wavelengths in the unit '{text}'"
-    facts: dict[str, Any] = {
-        "what": what,
-        "low": numbers.min().item(),
-        "high": numbers.max().item(),
-    }
-    finding = warning("wavelengths-read-as", reading=reading, **facts) if reading else None
+    meant, case = meant_unit(numbers, text)
+    facts = {"low": numbers.min().item(), "high": numbers.max().item(), "unit": text}
+    facts |= {} if meant is None else {"meant": meant.name}
+    finding = warning("wavelengths-read-as", case=case, **facts) if case else None
     return None if meant is None else meant.nanometres_of(numbers), finding
-
-
-def unused_list(name: str, bands: int, count: int | None = None) -> Finding:
-    """Return a finding on a list that does not describe the bands."""
-    wanted = {
-        "wavelengths": "a positive finite number, not all equal,",
-        "fwhm": "a width of 0.05 to 2000 nm",
-        "bad bands": "a number or truth value, some of them good,",
-    }[name]
-    text = f"its list of {name}" + ("" if count is None else f" of {count} values")
-    how = f"{wanted} for each of {bands} bands is needed"
-    return warning("not-used", names=[text], how=how)
 
 
 def wavelength_facts(
@@ -144,20 +128,23 @@ def wavelength_facts(
     findings: list[Finding] = []
     wavelengths, fwhm, good = None, None, None
     if listed is not None:
-        finding: Finding | None = unused_list("wavelengths", bands, len(listed))
+        finding = None
         if len(listed) == bands:
             wavelengths, finding = nanometres(listed, unit)
+        else:
+            counts = {"count": len(listed), "bands": bands}
+            finding = warning("not-used", "", "other-wavelengths", **counts)
         findings += [] if finding is None else [finding]
         if wavelengths is not None and _are_mixed(wavelengths):
             findings.append(note("wavelengths-unordered"))
         if wavelengths is not None and widths_listed is not None:
             fwhm = widths(widths_listed, wavelengths, listed, widths_unit)
             if fwhm is None or not WIDTHS_NM[0] <= float(np.median(fwhm)) <= WIDTHS_NM[1]:
-                findings.append(unused_list("fwhm", bands))
+                findings.append(warning("not-used", case="fwhm", bands=bands))
                 fwhm = None
     if flags is not None:
         good = good_bands(flags, bands)
-        findings += [unused_list("bad bands", bands)] if good is None else []
+        findings += [warning("not-used", case="bad-bands", bands=bands)] if good is None else []
     return BandFacts(wavelengths, fwhm, good), findings
 
 

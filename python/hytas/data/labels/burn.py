@@ -17,10 +17,7 @@ FAR = 1e15
 
 def scene_without_place(argument: str) -> InputError:
     """Return the refusal of shapes that have a place, of a scene that has none."""
-    how = "only points with columns row and column, or ENVI regions of interest, can label it"
-    more = "gdal_edit.py -a_srs names a system in a raster, and spatial_ref in a DataArray"
-    reason = "the scene has no place on the earth"
-    return refusal("shapes-without-place", argument, reason=reason, how=f"{how}; {more}")
+    return refusal("shapes-without-place", argument, case="scene")
 
 
 class Burner:

@@ -33,9 +33,7 @@ def by_colour(
     there = np.unique(np.concatenate([np.unique(each) for each in packed]))
     there = there[(there >= 0) & (there != empty)]
     if len(there) > MOST_COLOURS:
-        how = "save classes without smooth edges and not as JPEG, or as a map of whole numbers"
-        facts = {"count": len(there), "most": MOST_COLOURS, "how": how}
-        raise refusal("too-many", "labels", name, what="colours, and a colour is a class", **facts)
+        raise refusal("too-many", "labels", name, count=len(there), most=MOST_COLOURS)
     maps = []
     for each in packed:
         place = np.searchsorted(there, each).clip(0, max(0, len(there) - 1))

@@ -69,8 +69,7 @@ def find_maps(
         label_maps = named or _fitting(maps, contents, shape, grid, argument)
     if options.zero_is_a_class and len(named) == 2:
         train, test = (variable.name for variable in named)
-        facts = {"given": f"{train} and {test}", "wanted": "0 has one meaning only in a single map"}
-        raise refusal("maps-too-many", "zero_is_a_class", **facts)
+        raise refusal("maps-too-many", "zero_is_a_class", case="zero", train=train, test=test)
     loaded = [_raw_map(variable, contents, argument) for variable in label_maps]
     if named or len(loaded) == 1:
         return loaded
@@ -78,8 +77,8 @@ def find_maps(
     if len(fit) == 1:
         return fit
     # Only the user can choose one of several maps.
-    maps_there = {"what": "maps", "names": [*map(str, label_maps)]}
-    raise refusal("several", argument, str(contents.path), **maps_there, key="labels_key")
+    names = [*map(str, label_maps)]
+    raise refusal("several", argument, str(contents.path), "maps", names=names)
 
 
 def maps_in(contents: Contents, shape: tuple[int, ...] | None = None) -> list[Variable]:
@@ -129,11 +128,8 @@ def _fitting(
         raise InputError(argument, str(contents.path), NO_MAP, "name its file with `labels`")
     matches = [v for v in maps if shape is None or _fits(v, shape, grid)]
     if not matches:
-        wanted = f"label map with the height and width of the cube of {by(shape or ())}"
-        facts = {"arrays": listed(contents.variables), "wanted": wanted}
-        how = "a map of whole numbers has two axes (height, width)"
-        facts |= {"how": f"{how}: transpose, reshape or join its arrays"}
-        raise refusal("array-missing", argument, str(contents.path), **facts)
+        facts = {"arrays": listed(contents.variables), "size": by(shape or ())}
+        raise refusal("array-missing", argument, str(contents.path), "labels", **facts)
     return matches
 
 
@@ -167,16 +163,14 @@ def unused_split(contents: Contents, raws: Sequence[RawMap]) -> list[Finding]:
     others = [each for each in contents.variables if _OF_SPLIT.search(each.last_name)]
     if len(raws) > 1 or not others or raws[0].name in [each.name for each in others]:
         return []
-    how = "`labels_key` names two maps of classes for a split, as TRAIN,TEST"
-    return [note("not-used", names=[str(each) for each in others], how=how)]
+    return [note("not-used", case="maps-of-a-split", names=[str(each) for each in others])]
 
 
 def _raw_map(variable: Variable, contents: Contents, argument: str) -> RawMap:
     require_number(variable, contents, argument)
     axes = map_axes(variable)
     if axes is None:
-        facts = {"array": str(variable), "wanted": "two axes"}
-        raise refusal("array-unfit", argument, str(contents.path), **facts)
+        raise refusal("array-unfit", argument, str(contents.path), "two-axes", array=str(variable))
     values = load(variable, contents, argument)
     colours = [axis for axis in range(values.ndim) if axis not in axes]
     values = values.transpose(*axes, *colours)

@@ -52,8 +52,7 @@ def read_points(path: Path, options: SceneOptions) -> Shapes:
 
     frame = read_frame(path, "labels")
     if (position := _position(frame.columns)) is None:
-        what = "position (row and column, x and y, lon and lat, or WKT)"
-        raise refusal("missing", "labels", str(path), what=what, names=list(frame.columns))
+        raise refusal("missing", "labels", str(path), "position", names=list(frame.columns))
     names, crs = position
     of_shapes = {name for (name, *more), _ in _POSITIONS if not more}
     fields = {
@@ -73,9 +72,8 @@ def read_points(path: Path, options: SceneOptions) -> Shapes:
     if wrong.any():
         row = int(wrong.argmax())
         values = [str(frame[name].iloc[row]) for name in names]
-        facts = {"place": f"row {row + 1}", "text": ", ".join(values)}
-        wanted = "finite numbers, or well-known text such as POINT (3 5)"
-        raise refusal("value-wrong", "labels", str(path), **facts, wanted=wanted)
+        facts = {"row": row + 1, "text": ", ".join(values)}
+        raise refusal("value-wrong", "labels", str(path), "position", **facts)
     return Shapes("CSV", geometries, fields, crs, crs is None)
 
 
@@ -102,7 +100,7 @@ def read_regions(path: Path, options: SceneOptions) -> Shapes:
     heads = [line.split() for line in notes if ":" not in line]
     columns = next((head for head in reversed(heads) if {"X", "Y"} <= {*head}), None)
     if columns is None:
-        raise refusal("missing", "labels", str(path), what="columns as X and Y", names=heads[-1:])
+        raise refusal("missing", "labels", str(path), "columns-of-region", names=heads[-1:])
     regions: list[dict[str, str]] = []
     size = None
     for name, _, value in (line.partition(":") for line in notes):
@@ -118,8 +116,7 @@ def read_regions(path: Path, options: SceneOptions) -> Shapes:
         count = int(region.get("roi npts", "0"))
         own = [[float(row[i]) - 0.5 for i in at] for row in rows[start : start + count]]
         if len(own) < count:
-            what = f"{count} pixels of region '{region['roi name']}'"
-            raise refusal("empty", "", what=what)
+            raise refusal("empty", "", case="region", count=count, name=region["roi name"])
         places.append(shapely.multipoints(np.reshape(own, (-1, 2))))
         start += count
     names: list[Any] = [region["roi name"] for region in regions]
@@ -181,5 +178,5 @@ def read_shapes(path: Path, options: SceneOptions) -> Shapes:
     with reading("labels", path, f"{entry.name} file"):
         shapes = entry.read(path, options)
         if not len(shapes.geometries) and options.least_classes:
-            raise refusal("empty", "labels", what="shapes")
+            raise refusal("empty", "labels", case="shapes")
     return shapes

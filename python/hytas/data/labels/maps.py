@@ -56,7 +56,7 @@ class LabelMaps(Noted):
 def check_map(name: str, values: Array, argument: str = "labels") -> npt.NDArray[np.int64]:
     """Return a label map as int64; NaN is unlabelled."""
     if values.dtype.kind not in "iubf":
-        raise refusal("array-unfit", argument, name, array=str(values.dtype), wanted="numbers")
+        raise refusal("array-unfit", argument, name, "numbers", array=str(values.dtype))
     is_float = values.dtype.kind == "f"
     if is_float:
         values = np.where(np.isnan(values), 0, values)
@@ -65,8 +65,8 @@ def check_map(name: str, values: Array, argument: str = "labels") -> npt.NDArray
         wrong |= values != np.floor(values)
     if wrong.any():
         row, column = (int(i) for i in np.argwhere(wrong)[0])
-        place = {"number": values[row, column], "place": f"row {row}, column {column}"}
-        raise refusal("labels-not-whole", argument, name, **place, key="task")
+        place = {"number": values[row, column], "row": row, "column": column}
+        raise refusal("labels-not-whole", argument, name, "pixel", **place)
     whole: npt.NDArray[np.int64] = values.astype(np.int64)
     return whole
 
@@ -117,9 +117,8 @@ def _unite(
     torn = both & (train != test)
     if torn.any():
         row, column = (int(i) for i in np.argwhere(torn)[0])
-        classes = {"first": train[row, column], "second": test[row, column]}
-        what = f"row {row}, column {column}"
-        raise refusal("two-classes", "labels", names, what=what, **classes)
+        facts = {"first": train[row, column], "second": test[row, column]}
+        raise refusal("two-classes", "labels", names, "pixel", row=row, column=column, **facts)
     if both.any():
         count = int(both.sum())
         findings.append(note("pixels-in-both", count=count, train=train_name, test=test_name))

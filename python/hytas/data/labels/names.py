@@ -45,8 +45,7 @@ def renamed(
 def unused(keys: Iterable[str]) -> tuple[Finding, ...]:
     """Return a finding on given names of classes that are not there."""
     others = list(keys)
-    how = "no class has such a number or name"
-    return (warning("not-used", names=others, how=how),) if others else ()
+    return (warning("not-used", case="class-names", names=others),) if others else ()
 
 
 def number_findings(
@@ -56,15 +55,16 @@ def number_findings(
 
     Args:
         own: names of the classes by id, which may be empty.
-        known: those of `owner`.
+        known: those of `owner`; "" is a model.
     """
     if not own or not all(not name or is_unnamed(name, number) for number, name in own.items()):
         return ()
-    named = [f"{i} is {name}" for i, name in known.items() if not is_unnamed(name, i)]
-    findings = [note("classes-by-number", where, owner=owner, classes=named)] if named else []
+    named = [f"{i} = {name}" for i, name in known.items() if not is_unnamed(name, i)]
+    case = "" if owner else "model"
+    findings = [note("classes-by-number", where, case, owner=owner, classes=named)] if named else []
     # Labels that count from 0 lack the last class, and their 0 is read as unlabelled.
     if {*own} != {*known} and {*own} == {number - 1 for number in known} - {0}:
-        findings.append(warning("labels-from-0", where, number=max(known), owner=owner))
+        findings.append(warning("labels-from-0", where, case, number=max(known), owner=owner))
     return tuple(findings)
 
 

@@ -154,10 +154,10 @@ def _layer(
         layers = [str(name) for name, kind in pyogrio.list_layers(path) if kind is not None]
         if (layer is None and len(layers) != 1) or (layer is not None and layer not in layers):
             if layer is not None:
-                raise refusal("missing", "labels_key", layer, what="layer", names=layers)
+                raise refusal("missing", "labels_key", layer, "layer", names=layers)
             if not layers:
-                raise refusal("empty", "", what="layer")
-            raise refusal("several", "", what="layers", names=layers, key="labels_key")
+                raise refusal("empty", "", case="layers")
+            raise refusal("several", "", case="layers", names=layers)
         layer = layer or layers[0]
         how: dict[str, Any] = {"layer": layer, "encoding": encoding, **open_options}
         info = pyogrio.read_info(path, force_feature_count=True, **how)
@@ -187,6 +187,6 @@ def geometries_of(binary: Sequence[bytes | None]) -> Geometries:
     geometries: Geometries = shapely.from_wkb(parts, on_invalid="fix")  # closes open rings
     lost = (geometries == None) & (parts != None)  # noqa: E711 - compares each element
     if lost.any():
-        first, reason = int(lost.argmax()) + 1, "Too few corners"
-        raise refusal("shape-invalid", "labels", first=first, reason=reason)
+        first = int(lost.argmax()) + 1
+        raise refusal("shape-invalid", "labels", case="few-corners", first=first)
     return geometries

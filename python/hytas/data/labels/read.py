@@ -28,7 +28,6 @@ from hytas.data.record import Contents, Variable
 from hytas.errors import InputError
 
 Map = npt.NDArray[np.int64]
-TRAIN_AND_TEST = "a scene has a training and a test map"
 
 
 def labels_on_grid(
@@ -114,7 +113,7 @@ def of_rasters(
     raws = [raw for each in sources for raw in find.find_maps(each, options, shape, grid, argument)]
     if len(raws) > 2:
         names = " and ".join(raw.name for raw in raws)
-        raise refusal("maps-too-many", argument, names, given=len(raws), wanted=TRAIN_AND_TEST)
+        raise refusal("maps-too-many", argument, names, "maps", given=len(raws))
     # Findings on the file of the cube are the cube's.
     of_files = [one.at(each.path.name) for each in sources for one in each.findings]
     classes = _classes(raws, sources, options, argument)
@@ -161,8 +160,7 @@ def _classes(
         plus = int(_zero_is_a_class(raws, options, findings))
         mark = options.unlabelled.number
         if mark and not any((raw.values == mark).any() for raw in raws):
-            given, how = [f"`unlabelled` {mark}"], "no label has this number"
-            findings.append(warning("not-used", names=given, how=how))
+            findings.append(warning("not-used", case="mark", mark=mark))
         maps = [_numbered(raw, options, bool(plus), argument) for raw in raws]
         labels = [i - plus for i in _ids(maps)]
         own_names, own_colours = _legend(raws[0], sources[0], labels)
@@ -172,7 +170,7 @@ def _classes(
         colours = {label + plus: colour for label, colour in own_colours.items()}
         name = names.get(0, "")
         if name and not is_no_class(name) and any((raw.values == 0).any() for raw in raws):
-            findings.append(warning("zero-is-unlabelled", although=f"although it is named {name}"))
+            findings.append(warning("zero-is-unlabelled", case="named", name=name))
     ids = _ids(maps)
     if plus:
         names = {i: names.get(i) or f"label {i - 1}" for i in ids}
@@ -203,7 +201,7 @@ def _refuse_other_numbers(
     for number, name in test.items():
         if name in numbers and train.get(number) != name:
             maps = " and ".join(raw.name for raw in raws)
-            facts = {"what": name, "first": numbers[name], "second": number}
+            facts: dict[str, Any] = {"what": name, "first": numbers[name], "second": number}
             raise refusal("two-classes", "labels", maps, **facts)
 
 
@@ -214,7 +212,7 @@ def _ids(maps: Sequence[Map]) -> list[int]:
 def _check_size(name: str, values: Map, grid: Grid, argument: str) -> None:
     if values.shape != (grid.height, grid.width):
         facts = {"own": by(values.shape), "size": by((grid.height, grid.width))}
-        raise refusal("sizes-differ", argument, name, **facts, other="the cube")
+        raise refusal("sizes-differ", argument, name, "cube", **facts)
 
 
 def _coloured(
@@ -249,8 +247,7 @@ def _zero_is_a_class(
     if declared == -1 and (not raws[0].names or 0 in raws[0].names):
         findings.append(warning("zero-is-a-class", name, nodata=declared))
         return True
-    although = f"in addition to {nodata:g}"
-    findings.append(warning("zero-is-unlabelled", name, although=although))
+    findings.append(warning("zero-is-unlabelled", name, "marked", nodata=nodata))
     return False
 
 
@@ -269,12 +266,12 @@ def _with_class_ids(classes: _Classes, class_ids: Mapping[str, int], raw: find.R
     others = [name for name in own if name not in class_ids]
     # The number of a colour means nothing, because another picture may lack a colour.
     if others and raw.is_picture:
-        owner = f"the model of {', '.join(class_ids)}"
-        raise refusal("classes-unknown", "labels", raw.name, names=others, owner=owner)
+        facts = {"names": others, "classes": list(class_ids)}
+        raise refusal("classes-unknown", "labels", raw.name, "model", **facts)
     if len(others) == len(own):
         numbers = dict.fromkeys(classes.ids, "")
         of_model = {number: name for name, number in class_ids.items()}
-        findings = number_findings(numbers, "the model", of_model)
+        findings = number_findings(numbers, "", of_model)
         return classes._replace(findings=[*classes.findings, *findings])
     further = {name: i for i, name in enumerate(others, start=max(class_ids.values()) + 1)}
     ids = [{**further, **class_ids}[name] for name in own]

@@ -73,12 +73,12 @@ def find_field(
         same = [name for name in names if name == wanted]
         same = same or [name for name in names if name.lower() == wanted.lower()]
         if len(same) != 1:
-            raise refusal("missing", argument, wanted, what="field", names=names)
+            raise refusal("missing", argument, wanted, "field", names=names)
         return same[0]
     usual = [name for name in names if name.lower() in CLASS_FIELDS]
     candidates = usual or [name for name in names if name.lower() not in COLOUR_FIELDS]
     if len(candidates) != 1:  # a field without any value is not the one
         candidates = [name for name in candidates if {*fields[name]} - {None}]
     if len(candidates) != 1:
-        raise refusal("several", "labels", what="fields", names=names, key=argument)
+        raise refusal("several", "labels", case="fields", names=names, key=argument)
     return candidates[0]

@@ -54,8 +54,8 @@ def _variable(contents: Contents, key: str | None, grid: Grid, cube: Variable | 
     size = {grid.height, grid.width}
     fitting = [one for one in arrays if size <= {*one.shape}] or arrays
     if len(fitting) != 1:
-        there = {"what": "arrays", "names": [*map(str, contents.variables)]}
-        raise refusal("several", "labels", contents.path, **there, key="labels_key")
+        names = [*map(str, contents.variables)]
+        raise refusal("several", "labels", contents.path, "arrays", names=names)
     return fitting[0]
 
 
@@ -80,7 +80,7 @@ def _on_grid(
     placed = aligned("labels", place, own, grid, may_miss=not options.least_classes)
     if placed.values.shape != (grid.height, grid.width):
         facts = {"own": by(has_target.shape), "size": by((grid.height, grid.width))}
-        raise refusal("sizes-differ", "labels", **facts, other="the cube")
+        raise refusal("sizes-differ", "labels", case="cube", **facts)
     rows = np.vstack([np.full((1, targets.shape[2]), np.nan), targets.reshape(has_target.size, -1)])
     findings = tuple(one for one in placed.findings if one.code != "classes-lost")
     return LabelMaps(

@@ -80,11 +80,11 @@ def of_shapes(
         own = [*shapes.findings, *of_fields, *_from_1(shapes, grid)]
         given = options.labels_crs
         if given is not None and shapes.in_pixels:
-            how = f"the {shapes.format} file counts in pixels"
-            own.append(warning("not-used", names=[f"`labels_crs` {given}"], how=how))
+            facts = {"system": given, "format": shapes.format}
+            own.append(warning("not-used", case="system-of-pixels", **facts))
         elif shapes.crs and given is not None and crs_of(shapes.crs) != crs_of(given):
-            how = f"`labels_crs` is {given}"
-            own.append(note("not-used", names=[f"its coordinate system {shapes.crs}"], how=how))
+            facts = {"system": shapes.crs, "given": given}
+            own.append(note("not-used", case="system-of-file", **facts))
         findings = [*own, *of_classes, *burning]
     return LabelMaps(
         (("classes", labels.astype(np.int64)),),
@@ -108,8 +108,8 @@ def _values(fields: Mapping[str, Sequence[Any]], names: Sequence[str]) -> Floats
             try:
                 values[row, at] = float(value)
             except (TypeError, ValueError):
-                facts = {"place": f"shape {row + 1}", "text": repr(value), "wanted": "a number"}
-                raise refusal("value-wrong", "value_field", name, **facts) from None
+                facts = {"shape": row + 1, "text": repr(value)}
+                raise refusal("value-wrong", "value_field", name, "shape", **facts) from None
     return values
 
 
@@ -125,9 +125,8 @@ def _with_class(
     if all(has_class):
         return shapes, findings
     first = has_class.index(False) + 1
-    reason = f"have no class in the field {field}, the first is shape {first}"
-    facts: dict[str, Any] = {"count": has_class.count(False), "what": "shapes", "reason": reason}
-    facts |= {"how": "give them one, or remove them"}
+    facts: dict[str, Any] = {"count": has_class.count(False), "field": field, "first": first}
+    facts |= {"case": "shapes-without-class"}
     if not any(has_class):
         raise refusal("left-out", "labels", **facts)
     kept = {name: [*compress(column, has_class)] for name, column in shapes.fields.items()}
@@ -177,7 +176,7 @@ def _check_coordinates(geometries: Geometries) -> None:
 def _in_the_scene(shapes: Shapes, crs: str | None, grid: Grid) -> Shapes:
     if shapes.size not in (None, (grid.height, grid.width)):
         sizes = {"own": by(shapes.size or ()), "size": by((grid.height, grid.width))}
-        raise refusal("sizes-differ", "labels", **sizes, other="the scene")
+        raise refusal("sizes-differ", "labels", case="scene", **sizes)
     if shapes.in_pixels:
         return shapes
     if grid.transform is None and grid.location is None:
@@ -186,9 +185,7 @@ def _in_the_scene(shapes: Shapes, crs: str | None, grid: Grid) -> Shapes:
         return shapes
     source, target = crs or shapes.crs, grid.place_crs
     if source is None:
-        how = "name one, such as EPSG:32632, with `labels_crs`"
-        reason = "it names no coordinate system"
-        raise refusal("shapes-without-place", "labels", reason=reason, how=how)
+        raise refusal("shapes-without-place", "labels", case="no-system")
     if target is None:
         raise scene_without_place("labels")
     if source == target:
@@ -196,8 +193,7 @@ def _in_the_scene(shapes: Shapes, crs: str | None, grid: Grid) -> Shapes:
     systems = [crs_of(text) for text in (source, target)]
     if None in systems:
         wrong = source if systems[0] is None else target
-        reason = f"no such coordinate system: {wrong}"
-        raise refusal("shapes-without-place", "labels", reason=reason)
+        raise refusal("shapes-without-place", "labels", case="system-unknown", system=wrong)
     return shapes if systems[0] == systems[1] else _reprojected(shapes, systems)
 
 
@@ -210,9 +206,8 @@ def _reprojected(shapes: Shapes, systems: Sequence[Any]) -> Shapes:
         if lost.any():
             place = ", ".join(f"{one:.10g}" for one in places[lost.argmax()])
             own, of_scene = (system.to_string() for system in systems)
-            reason = f"{place} of the system {own} has no place in that of the scene, {of_scene}"
-            how = "`labels_crs` names another system"
-            raise refusal("shapes-without-place", "labels", reason=reason, how=how)
+            facts = {"place": place, "system": own, "of_scene": of_scene}
+            raise refusal("shapes-without-place", "labels", case="other-system", **facts)
         return result
 
     return replace(shapes, geometries=shapely.transform(shapes.geometries, moved))
@@ -241,7 +236,7 @@ def _classes(
         if class_ids is not None:
             of_model = {number: name for name, number in class_ids.items()}
             own = {number: "" for number in names if number}
-            names, findings = {}, (*findings, *number_findings(own, "the model", of_model))
+            names, findings = {}, (*findings, *number_findings(own, "", of_model))
     else:
         # 0 beside codes labels nothing.
         given = options.class_names
@@ -266,10 +261,8 @@ def _class_of(value: Any, name: str, number: int) -> int | str:
         value = int(value)
     is_number = isinstance(value, int) and not isinstance(value, bool)
     if not isinstance(value, str) and not (is_number and value >= 0):
-        facts = {"place": f"{name} of shape {number}", "text": repr(value)}
-        facts |= {"wanted": "a text, or a whole number from 0 (unlabelled)"}
-        how = "if it marks shapes without a class, set `unlabelled`"
-        raise refusal("value-wrong", "labels", **facts, how=how)
+        facts = {"field": name, "shape": number, "text": repr(value)}
+        raise refusal("value-wrong", "labels", case="class", **facts)
     return str(value) if is_number and _is_code(value) else value
 
 
@@ -314,8 +307,8 @@ def _burn(
     if outside == len(shapes.geometries):
         return None
     labels[torn], polygons[torn] = 0, 0
-    facts = {"what": f"of {len(ids)} shapes", "reason": "got no pixel of the scene"}
-    findings = [note("left-out", count=outside, **facts)] if outside else []
+    facts: dict[str, Any] = {"count": outside, "of": len(ids)}
+    findings = [note("left-out", case="shapes-outside", **facts)] if outside else []
     if first is not None:
         both = [names.get(number, str(number)) for number in first[2:]]
         place_facts: dict[str, Any] = {"row": first[0], "column": first[1], "classes": both}

@@ -89,7 +89,7 @@ def _one_band(path: Path) -> Contents:
     )
     if 1 not in contents.variables[0].shape[:1]:
         count = contents.variables[0].shape[0]
-        raise refusal("band-file-unfit", "", name=path.name, reason=f"has {count} bands")
+        raise refusal("band-file-unfit", "", case="bands", name=path.name, count=count)
     return contents
 
 
@@ -97,9 +97,9 @@ def _check_like(first: Variable, other: Variable, path: Path) -> None:
     own, others = first.grid, other.grid
     is_same = own is None or others is None or own.is_same(others)
     if first.shape != other.shape or not is_same:
-        own_size, size = by(other.shape[1:]), by(first.shape[1:])
-        reason = f"({own_size} pixels) lies on another grid than {first.name} ({size})"
-        raise refusal("band-file-unfit", "", name=path.name, reason=reason)
+        sizes = {"size": by(other.shape[1:]), "of_first": by(first.shape[1:])}
+        names = {"name": path.name, "first": first.name}
+        raise refusal("band-file-unfit", "", case="grid", **names, **sizes)
 
 
 def _joined(each: Sequence[BandFacts | None], order: Sequence[int]) -> BandFacts | None:

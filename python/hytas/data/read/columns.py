@@ -32,12 +32,11 @@ def read_frame(path: Path, argument: str = "data") -> Any:
         frame = _read_text(path, argument) if is_text else pandas.read_parquet(path)
         frame = frame if frame.index.names == [None] else frame.reset_index()
     if not len(frame):
-        raise refusal("empty", argument, path, what="rows")
+        raise refusal("empty", argument, path, "rows")
     frame = frame.set_axis([str(name).strip() for name in frame], axis=1)
     name, count = Counter(frame.columns).most_common(1)[0]
     if count > 1:
-        reason = f"it has {count} columns with the name '{name}'"
-        raise refusal("unreadable", argument, path, reason=reason)
+        raise refusal("unreadable", argument, path, "columns-of-one-name", count=count, name=name)
     return frame
 
 
@@ -46,7 +45,7 @@ def _read_text(path: Path, argument: str) -> Any:
     import pandas
 
     if not path.stat().st_size:
-        raise refusal("empty", argument, path, what="bytes")
+        raise refusal("empty", argument, path, "bytes")
     with open_text(path, "replace") as file:
         first_line = file.readline(MOST_LINE)
     declared = _SEPARATOR.match(first_line)
@@ -81,14 +80,11 @@ def _read_text(path: Path, argument: str) -> Any:
                 raise
             frame = frame.reset_index(names="Unnamed: 0")
     except pandas.errors.EmptyDataError:
-        raise refusal("empty", argument, path, what="names of columns") from None
+        raise refusal("empty", argument, path, "columns") from None
     except (pandas.errors.ParserError, pandas.errors.ParserWarning):
-        reason = "a row has more values than the first line has names"
-        how = "name the column of row numbers, or delete it; delete delimiters at the ends of rows"
-        raise refusal("unreadable", argument, path, reason=reason, how=how) from None
+        raise refusal("unreadable", argument, path, "row-too-long") from None
     except UnicodeDecodeError:
-        how = "save it as CSV UTF-8"
-        raise refusal("unreadable", argument, path, reason="no text in UTF-8", how=how) from None
+        raise refusal("unreadable", argument, path, "not-utf-8") from None
     first = frame.columns[0]
     if not str(first).startswith("Unnamed: "):  # by pandas
         return frame

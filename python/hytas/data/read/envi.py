@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hytas.data.findings import Finding, refusal, unused_nodata, warning
+from hytas.data.findings import Finding, refusal, warning
 from hytas.data.interpret.wavelengths import items_of
 from hytas.data.limits import by
 from hytas.data.record import Raw
@@ -61,14 +61,14 @@ def data_of(header: Path) -> Path:
     files = [path for path in sorted(header.parent.iterdir()) if stem in (path.name, path.stem)]
     files = [path for path in files if path.is_file() and path.suffix.lower() != ".hdr"]
     if not files:
-        raise refusal("file-missing", "", name=f"{stem} or {stem}.img")
+        raise refusal("file-missing", "", case="data", stem=stem)
     if len(files) > 1:
         sizes = [_whole(fields, name, "1") for name in ("samples", "lines", "bands")]
         end = _whole(fields, "header offset") + math.prod(sizes) * _dtype(fields).itemsize
         fitting = [path for path in files if path.stat().st_size == end]
         if len(fitting) > 1:
             names = [path.name for path in fitting]
-            raise refusal("several", "", what="data files that fit", names=names, key="data")
+            raise refusal("several", "", case="files", names=names)
         files = fitting or sorted(files, key=lambda one: one.suffix.lower() not in DATA_SUFFIXES)
     return files[0]
 
@@ -110,22 +110,21 @@ def raw_of(
     """
     for name in ("major frame offsets", "minor frame offsets"):
         if any(item.strip("0.") for item in items_of(fields.get(name, ""))):
-            raise _wrong(name, fields[name], "0")
+            raise _wrong(name, fields[name], "no-frames")
     sizes = dict(zip(("band", "y", "x"), shape, strict=True))
     stored = tuple(sizes[name] for name in INTERLEAVES[interleave_of(fields)])
     offset, dtype = _whole(fields, "header offset"), _dtype(fields)
     if fields.get("file compression", "0").strip() not in ("", "0"):
         return None, []
     size, needed = data.stat().st_size, offset + math.prod(stored) * dtype.itemsize
-    how = f"offset {offset} + {by(stored)} {dtype}"
-    facts: dict[str, Any] = {"name": data.name, "bytes": size, "needed": needed, "how": how}
+    facts: dict[str, Any] = {"name": data.name, "bytes": size, "needed": needed, "offset": offset}
+    facts |= {"size": by(stored), "type": str(dtype)}
     if size < needed:
         raise refusal("envi-of-other-size", "", **facts)
     findings = [] if size == needed else [warning("envi-of-other-size", **facts)]
     if "interleave" not in fields and shape[0] > 1:
-        facts = {"reason": "its header names no interleave", "how": ""}
-        order = "bands, height, width"
-        findings.append(warning("axes-guessed", sizes=by(shape), order=order, **facts))
+        facts = {"sizes": by(shape), "order": ["bands", "height", "width"]}
+        findings.append(warning("axes-guessed", case="no-interleave", **facts))
     return Raw(str(data), dtype.str, offset, stored, (0, 1, 2)), findings
 
 
@@ -134,21 +133,21 @@ def _dtype(fields: Mapping[str, str]) -> "np.dtype[np.generic]":
     return np.dtype(order + _known(fields, "data type", _DTYPES, "nothing"))
 
 
-def _wrong(name: str, text: str, wanted: str) -> InputError:
-    return refusal("value-wrong", "", place=f"the field '{name}'", text=text, wanted=wanted)
+def _wrong(field: str, text: str, case: str, choices: str = "") -> InputError:
+    return refusal("value-wrong", "", case=case, field=field, text=text, choices=choices)
 
 
 def _known(fields: Mapping[str, str], name: str, known: Mapping[str, str], usual: str) -> str:
     text = fields.get(name, usual).partition(";")[0].strip().lower().removesuffix(".0")
     if text not in known:
-        raise _wrong(name, text, f"one of {', '.join(known)}")
+        raise _wrong(name, text, "choice", ", ".join(known))
     return known[text]
 
 
 def _whole(fields: Mapping[str, str], name: str, usual: str = "0") -> int:
     text = fields.get(name, usual).partition(";")[0]
     if not re.fullmatch(r"\s*\d{1,15}(\.0*)?\s*", text):
-        raise _wrong(name, text, "a whole number")
+        raise _wrong(name, text, "whole-number")
     return int(float(text))
 
 
@@ -182,8 +181,8 @@ def _class_names(fields: Mapping[str, str], findings: list[Finding]) -> dict[int
         names = [" ".join(part.split()).rstrip(",") for part in parts]
         if not count.isdecimal() or int(count) == len(names):
             return dict(enumerate(names))
-    how = f"they are {len(inner.split(','))}, by the commas between them, for {count} classes"
-    findings.append(warning("not-used", names=["its class names"], how=how))
+    counts: dict[str, Any] = {"count": len(inner.split(",")), "classes": count}
+    findings.append(warning("not-used", case="class-names-of-file", **counts))
     return {}
 
 
@@ -206,5 +205,5 @@ def ignored_value(fields: Mapping[str, str], findings: list[Finding]) -> float |
     try:
         return math.nan if "#" in plain else float(plain)  # Windows writes NaN with #
     except ValueError:
-        findings.append(unused_nodata(text))
+        findings.append(warning("not-used", case="nodata", value=text))
         return None

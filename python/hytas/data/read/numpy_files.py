@@ -34,8 +34,7 @@ def read_npz(path: Path) -> Contents:
     with zipfile.ZipFile(path) as archive:
         members = [item for item in archive.infolist() if item.filename.endswith(".npy")]
         if archive.namelist() and not members:
-            how = "unpack it; save a sheet of Excel as CSV UTF-8"
-            raise refusal("unreadable", "", reason="a zip archive without arrays of NumPy", how=how)
+            raise refusal("unreadable", "", case="zip-without-arrays")
         for member in members:
             with archive.open(member) as stream:
                 shape, _, dtype, _ = _header(stream)

@@ -113,9 +113,7 @@ def read_envi(path: Path) -> Contents:
     assert header is not None  # the format was recognised by it
     fields = envi.fields_of(header)
     if "library" in fields.get("file type", "").lower():
-        reason = "a row of a spectral library is a spectrum and not a line of pixels"
-        how = "write its spectra as CSV, with a column of labels"
-        raise refusal("unreadable", "", reason=reason, how=how)
+        raise refusal("unreadable", "", case="spectral-library")
     data = envi.data_of(path) if is_header else path
     contents = read(data, "ENVI", "ENVI")
     variable = contents.variables[0]
@@ -129,8 +127,7 @@ def read_envi(path: Path) -> Contents:
         at = dims.index("y")
         shape = tuple(size - dark * (axis == at) for axis, size in enumerate(raw.shape))
         variable = replace(variable, shape=shape, raw=None, left_out=dark)
-        reason = f"from line {shape[at]} are dark frames of the capture (autodarkstartline)"
-        findings.insert(0, warning("left-out", count=dark, what="lines", reason=reason))
+        findings.insert(0, warning("left-out", case="dark-frames", count=dark, first=shape[at]))
     findings = [*contents.findings, *findings]
     name = f"ENVI {layout.upper()}"
     return replace(contents, format=name, variables=(variable,), findings=tuple(findings))
@@ -335,8 +332,7 @@ def _unused(dataset: Any, fields: Mapping[str, str]) -> Iterator[Finding]:
     if scales or not re.fullmatch(r"1(\.0*)?", factor):
         yield UNSCALED
     if dataset.gcps[0]:
-        how = "gdalwarp makes a raster on a map grid of its ground control points"
-        yield note("not-used", names=["its ground control points"], how=how)
+        yield note("not-used", case="control-points")
 
 
 def _listed(

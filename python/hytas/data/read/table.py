@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from hytas.data.datasets import SCENES
 from hytas.data.findings import note, refusal
-from hytas.data.limits import listed
 from hytas.data.products import as_product, image_of
 from hytas.data.read import band_files, envi, hdf5, matlab, rasters
 from hytas.data.read.untrusted import contents_of
@@ -102,7 +101,7 @@ def open_file(path: Named, argument: str = "data") -> Contents:
     with path.open("rb") as file:
         head = file.read(1024)
     if not head:
-        raise refusal("empty", argument, path, what="bytes")
+        raise refusal("empty", argument, path, "bytes")
     for magic, rule in _NO_SCENES.items():
         if head.startswith(magic):
             raise InputError(argument, path, rule)
@@ -110,11 +109,9 @@ def open_file(path: Named, argument: str = "data") -> Contents:
         if entry.matches(head, path):
             with reading(argument, path, f"{entry.name} file"):
                 return as_product(_record(entry, (path,)))
-    names = listed([*dict.fromkeys(entry.name for entry in FORMATS)])
-    reason = f"its format is none of {names}"
-    how = f"an ENVI image needs its header, {path.stem}.hdr, next to it"
-    more = "gdal_translate and ogr2ogr convert many others"
-    raise refusal("unreadable", argument, path, reason=reason, how=f"{how}; {more}")
+    formats = [*dict.fromkeys(entry.name for entry in FORMATS)]
+    facts = {"formats": formats, "header": f"{path.stem}.hdr"}
+    raise refusal("unreadable", argument, path, "format-unknown", **facts)
 
 
 def is_scene_folder(path: Path) -> bool:
@@ -128,8 +125,7 @@ def _folder(path: Path, argument: str) -> Contents:
             return contents_of("netcdf:read_zarr", (path,))
     files = band_files.files_in(path)
     if not files:
-        reason = "it is no file, and no folder of a Zarr store or of files of bands"
-        raise refusal("unreadable", argument, path, reason=reason)
+        raise refusal("unreadable", argument, path, "folder")
     contents = _files(tuple(files), argument)
     left = [each.name for each in band_files.rasters_in(path) if each not in files]
     if not left:

@@ -67,7 +67,7 @@ def read_columns(path: Path, labels: Any, options: SceneOptions) -> TableArrays:
     chosen = [("label_column", label), ("group_column", group)]
     for argument, name in (*chosen, *(("target_column", name) for name in targets)):
         if name is not None and name not in header:
-            raise refusal("missing", argument, name, what=f"column of {path.name}", names=header)
+            raise refusal("missing", argument, name, "column", file=path.name, names=header)
     if group is not None and group in (label, *targets):
         raise InputError("group_column", group, "is the label column, too")
     return _parts(frame, path, options, findings)
@@ -82,13 +82,12 @@ def _parts(
     refuse_texts("data", path, frame[others])
     bands, wavelengths, of_bands = bands_of(numeric_of(frame, others), options.band_columns)
     if len(bands) < 2:
-        shape = by((len(frame), len(bands)))
-        facts = {"array": f"its table of {shape}", "wanted": "rows with at least 2 bands"}
-        raise refusal("array-unfit", "data", path, **facts)
+        raise refusal("array-unfit", "data", path, "table", size=by((len(frame), len(bands))))
     values = column_numbers(frame[bands])
     values = values if values.dtype.kind in "iu" else values.astype(np.float32)
     groups = None if group is None else _values_of(frame[group])
-    facts = {"labels": label or listed(targets), "groups": group or "no column"}
+    facts = {"labels": label or listed(targets)}
+    facts |= {"groups": group} if group else {"case": "no-groups"}
     waves = wavelength_text(wavelengths) or "unknown"
     table = note("table", **facts, count=len(bands), first=bands[0], last=bands[-1], waves=waves)
     left = [name for name in others if name not in bands]
@@ -109,8 +108,8 @@ def _target(column: Any) -> Floats:
     numbers = pandas.to_numeric(column, errors="coerce")
     odd = column[numbers.isna() & column.notna()]
     if len(odd):
-        facts = {"place": f"row {odd.index[0] + 1}", "text": repr(odd.iloc[0])}
-        raise refusal("value-wrong", "target_column", column.name, **facts, wanted="a number")
+        facts = {"row": odd.index[0] + 1, "text": repr(odd.iloc[0])}
+        raise refusal("value-wrong", "target_column", column.name, "row", **facts)
     return np.asarray(numbers.to_numpy(np.float64, na_value=np.nan))
 
 
@@ -261,7 +260,7 @@ def read_rows(
             rule = f"has {len(bands)} bands, and the model takes {card_bands}: {listed(bands)}"
             raise InputError("scene", path, rule)
         bands, centres = fit[0], None
-        findings.append(note("bands-guessed", columns=bands, reason="taken by their order"))
+        findings.append(note("bands-guessed", case="by-order", columns=bands))
     if left := [name for name in frame.columns if name not in bands]:
         findings.insert(0, note("columns-no-bands", columns=left))
     return TableRows(column_numbers(frame[bands]), centres, tuple(findings))

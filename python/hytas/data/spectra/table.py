@@ -98,7 +98,7 @@ class CheckedTable(NamedTuple):
 
 def _unlabelled(table: CheckedTable) -> Iterator[Mapping[str, Any]]:
     if lost := int((table.ids == 0).sum()):
-        yield {"count": lost, "what": "rows", "reason": "have no label or target"}
+        yield {"count": lost}
 
 
 def _marks(table: CheckedTable) -> Iterator[Mapping[str, Any]]:
@@ -118,7 +118,7 @@ def _repeated(table: CheckedTable) -> Iterator[Mapping[str, Any]]:
 
 
 TABLE_CHECKS: tuple[Check[CheckedTable], ...] = (
-    Check("left-out", NOTE, _unlabelled),
+    Check("left-out", NOTE, _unlabelled, case="rows"),
     Check("mark-is-a-class", WARNING, _marks),
     Check("rows-repeated", WARNING, _repeated),
 )
@@ -153,8 +153,8 @@ def _classes(
         whole = np.where(missing, 0, targets)
         if (wrong := (whole != np.round(whole)) | (np.abs(whole) > 2**53)).any():
             row = int(wrong.argmax())
-            place = {"number": whole[row], "place": f"row {row + 1}"}
-            raise refusal("labels-not-whole", "label_column", **place, key="target_column")
+            place = {"number": whole[row], "row": row + 1}
+            raise refusal("labels-not-whole", "label_column", case="row", **place)
         texts = whole.astype(np.int64)
     elif targets.dtype.kind in "iub":
         texts, missing = targets, np.zeros(len(targets), np.bool_)

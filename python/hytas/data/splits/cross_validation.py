@@ -125,6 +125,6 @@ class BlockSplit:
             sides = split_blocks(labels, self.block, guard, self.folds, part, self.seed, 1)
             test = sides.test[sides.trained[labels.ravel()[sides.test] - 1]]
             if sides.trained.sum() < 2 or not test.size:
-                facts = {"scene": f"fold {part}", "key": "folds"}
-                raise refusal("split-of-few-classes", "BlockSplit", **facts)
+                facts = {"fold": part, "key": "folds"}
+                raise refusal("split-of-few-classes", "BlockSplit", case="fold", **facts)
             yield place[sides.candidates], place[test]

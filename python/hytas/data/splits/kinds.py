@@ -32,7 +32,7 @@ def from_maps(
     totals = class_totals(scene, scene.labels)  # a class of another scene has no pixel
     untrained = [at for at in range(scene.classes) if totals[at] and not trained[at]]
     if untrained:
-        facts = {"number": scene.class_ids[untrained[0]], "count": 0}
+        facts: dict[str, Any] = {"number": scene.class_ids[untrained[0]], "count": 0}
         raise refusal("class-not-to-train", "labels", **facts, train="train", test="test")
     if not any(tested):
         raise InputError("labels", rule=f"the test map of {scene.name} holds no pixel to test on")

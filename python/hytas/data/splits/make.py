@@ -116,21 +116,18 @@ def _usual(
         if both > most:
             most, chosen = both, size
     if most < scene.least_classes:
-        facts = {"made": "pixels drawn at random", "wanted": "in blocks"}
-        reason = "no blocks separate training and test pixels in this scene"
-        changed = note("split-changed", **facts, reason=reason)
-        return replace(settings, kind="random"), (str(changed),)
+        return replace(settings, kind="random"), (str(note("split-changed", case="no-blocks")),)
     blocks = replace(settings, kind="blocks", block=chosen)
     if chosen == block:
         return blocks, ()
-    facts = {"made": f"blocks of {chosen} pixels", "wanted": f"of {block}"}
-    return blocks, (str(note("split-changed", **facts, reason="those separate fewer classes")),)
+    changed = note("split-changed", case="smaller-blocks", size=chosen, asked=block)
+    return blocks, (str(changed),)
 
 
 def _idle(settings: SplitSettings) -> tuple[str, ...]:
-    used, how = {"block": ("blocks", "folds"), "folds": ("folds",)}, f"split: {settings.kind}"
+    used, facts = {"block": ("blocks", "folds"), "folds": ("folds",)}, {"kind": settings.kind}
     return tuple(
-        str(note("not-used", names=[f"{name} {getattr(settings, name)}"], how=how))
+        str(note("not-used", case="split", name=name, value=getattr(settings, name), **facts))
         for name, kinds in used.items()
         if settings.kind not in kinds and getattr(settings, name) != getattr(SplitSettings, name)
     )
@@ -157,16 +154,17 @@ def _shortfalls(
 ) -> tuple[str, ...]:
     if not counts or scene.continuous is not None:
         return ()
-    wish = "asked for"
+    case = "asked"
     if (settings.train_per_class, settings.train_fraction) == (None, None):
-        wish = f"the usual {DEFAULT_TRAIN_PER_CLASS}" if scene.train_counts is None else "published"
+        case = "usual" if scene.train_counts is None else "published"
     totals = class_totals(scene, scene.labels.ravel()[chosen])
     few = [
-        f"{name} {got} of {wanted}"
+        f"{name} ({got}/{wanted})"
         for name, got, wanted in zip(scene.class_names, totals, counts, strict=True)
         if 0 < got < wanted  # another note names classes that are not trained at all
     ]
-    return (str(note("training-pixels-few", wish=wish, classes=few)),) if few else ()
+    facts: dict[str, Any] = {"classes": few, "usual": DEFAULT_TRAIN_PER_CLASS}
+    return (str(note("training-pixels-few", case=case, **facts)),) if few else ()
 
 
 def _not_chosen_on(scene: Scene, train: Pixels, validation: Pixels) -> tuple[str, ...]:
@@ -242,8 +240,8 @@ def _sides_of_table(
             rule = f"must be at most {len(parts)}, the groups that hold the classes"
             raise InputError("folds", settings.folds, rule)
         if len(parts) < settings.folds:
-            facts = {"made": f"{len(parts)} folds", "wanted": str(settings.folds)}
-            notes = (str(note("split-changed", **facts, reason="so many groups hold the classes")),)
+            facts: dict[str, Any] = {"folds": len(parts), "asked": settings.folds}
+            notes = (str(note("split-changed", case="fewer-folds", **facts)),)
         candidates, test = parts[settings.fold]
         fraction = settings.train_fraction or 1.0
     generator = np.random.default_rng(seed)

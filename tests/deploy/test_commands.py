@@ -150,6 +150,20 @@ def test_labels_of_no_class_or_one(
         assert report["findings"][-1]["code"] == "empty"
         assert "accuracy" not in report
     assert np.load(tmp_path / "map.npy").any()
+    cube = exported.scene.cube.copy()
+    cube[:5] = 7
+    np.save(tmp_path / "cut.npy", cube)
+    np.save(tmp_path / "cut_gt.npy", np.where(np.arange(17)[:, None] < 5, gt, 0))
+    cut = ("classify", exported.onnx, tmp_path / "cut.npy", "--out", tmp_path / "cut_map.npy")
+    done = here(*cut, "--nodata", 7, "--json", "--labels", tmp_path / "cut_gt.npy")
+    report = json.loads(done.stdout)
+    assert (done.returncode, "accuracy" in report) == (0, False)
+    found = report["findings"][-1]
+    assert (found["code"], found["case"]) == ("empty", "truth-without-data")
+    assert found["where"] == "cut_gt.npy"
+    assert np.load(tmp_path / "cut_map.npy")[5:].any()
+    refused = here(*cut, "--labels", "synthetic")
+    assert (refused.returncode, "they must agree" in refused.stderr) == (2, True)
 
 
 def test_doctor_always_answers(here: Run) -> None:

@@ -84,8 +84,7 @@ def test_accuracy_counts_only_classes_that_the_model_knows(exported: Exported) -
         InputError, match=r"classes 1 \(corn\), 2 in the map; the model knows 3 \(grass\), 4 \(gra"
     ):
         check_truth(np.array([[1, 2]], np.int32), card, {1: "corn"})
-    with pytest.raises(InputError, match="labels: none of the 6 labelled pixels holds data"):
-        map_accuracy(np.zeros_like(labels), truth, card)
+    assert map_accuracy(np.zeros_like(labels), truth, card) is None
     with pytest.raises(InputError, match="the map is 4 x 2 and the scene 2 x 4"):
         map_accuracy(labels, truth.T, card)
 

@@ -154,6 +154,7 @@ def _classify(
     deployed: "DeployedModel", scene: Path, hidden: bool, chosen: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Write the map of a scene, and return its figures."""
+    from hytas.data.findings import note
     from hytas.deploy.journal import open_journal
     from hytas.deploy.outputs import output_files, write_confidence
     from hytas.deploy.rasters import write_bands
@@ -164,8 +165,6 @@ def _classify(
     report: dict[str, Any] = {"model": str(deployed.path), "scene": str(scene), "out": str(out)}
     findings = [*_findings(deployed, source), *(() if truth is None else truth.findings)]
     doubts = _doubts(deployed, source, findings, scene if chosen["strict"] else None)
-    report |= finding_report(findings)
-    report["notes"] += doubts
     read = [chosen["cube_key"], chosen["axes"]]
     identity = identity_of(deployed, source, read, inputs.smooth, chosen["resample"])
     identity["unknown"] = unknown
@@ -176,6 +175,8 @@ def _classify(
         result = journal.class_map()
         report |= _count(deployed, result)
         report |= _write(deployed, result, out, truth, inputs.extras)
+        if truth is not None and truth.scored.any() and "accuracy" not in report:
+            findings.append(note("empty", chosen["labels"].name, "truth-without-data"))
         if (confidence := chosen["confidence"]) is not None:
             write_confidence(confidence, result, deployed.card, inputs.extras)
             report["confidence"] = str(confidence)
@@ -189,6 +190,8 @@ def _classify(
         for file in output_files(path, argument)
         if file.exists()
     ]
+    report |= finding_report(findings)
+    report["notes"] += doubts
     return report
 
 
@@ -346,18 +349,16 @@ def _write(
     truth: Truth | None,
     extras: "Extras",
 ) -> dict[str, Any]:
-    """Write the map; return its accuracy if there is a ground truth."""
+    """Write the map; return its accuracy if a pixel of the ground truth has a class in it."""
     from hytas.deploy.accuracy import map_accuracy
     from hytas.deploy.outputs import write_map
 
-    if truth is None or not truth.scored.any():
+    accuracy = None
+    if truth is not None and truth.scored.any():
+        accuracy = map_accuracy(result.labels[:], truth.scored, model.card)
+    if truth is None or accuracy is None:
         write_map(out, result, model.card, extras)
         return {}
-    try:
-        accuracy = map_accuracy(result.labels[:], truth.scored, model.card)
-    except InputError:  # all labels lie on pixels without data; the map is still right
-        write_map(out, result, model.card, extras)
-        raise
     title = f"classified, OA {accuracy['OA']:.4f}"
     write_map(out, result, model.card, replace(extras, truth=truth.all, title=title))
     return {"accuracy": {**accuracy, "scored": truth.what}}

@@ -146,17 +146,21 @@ def read_truth(
     import numpy as np
 
     from hytas.data import Grid, synthetic_scene
-    from hytas.data.findings import note
+    from hytas.data.findings import note, refusal
     from hytas.data.labels.maps import LabelMaps
     from hytas.data.labels.read import label_files, labels_on_grid
+    from hytas.data.limits import by
     from hytas.deploy.accuracy import check_truth
 
+    height, width = source.cube.shape[:2]
     if str(path) == "synthetic":
         scene = synthetic_scene()
+        if scene.labels.shape != (height, width):
+            sizes = {"own": by(scene.labels.shape), "size": by((height, width))}
+            raise refusal("sizes-differ", "labels", path, "cube", **sizes)
         assert scene.test is not None  # the synthetic scene has its own split
         truth = Truth(scene.labels, scene.test, "pixels of the test map")
     else:
-        height, width = source.cube.shape[:2]
         grid = source.grid or Grid(None, None, height, width)
         ids_by_name = dict(zip(model.card.class_names, model.card.class_ids, strict=True))
         try:

@@ -29,8 +29,8 @@ def check_truth(
 
 def map_accuracy(
     labels: npt.NDArray[np.int32], truth: npt.NDArray[np.int32], card: ModelCard
-) -> dict[str, Any]:
-    """Return the accuracy of a class map on the labelled pixels that have data.
+) -> dict[str, Any] | None:
+    """Return the accuracy of a class map on the labelled pixels that have a class in it.
 
     Args:
         labels: (H, W) class ids that the model gave; 0 where there is no data.
@@ -38,7 +38,8 @@ def map_accuracy(
 
     Returns:
         What `accuracy_report` returns, and `unknown`: the number of labelled pixels whose class the
-        model does not know. These pixels do not count in the other figures.
+        model does not know. These pixels do not count in the other figures. None if no labelled
+        pixel of a known class has data.
     """
     if labels.shape != truth.shape:
         raise InputError(
@@ -50,7 +51,7 @@ def map_accuracy(
     of_model = _known(truth, card)
     used = of_model & (labels != 0)
     if not used.any():
-        raise InputError("labels", rule=f"none of the {of_model.sum()} labelled pixels holds data")
+        return None
     index = {number: position for position, number in enumerate(card.class_ids)}
     lookup = np.vectorize(index.__getitem__, otypes=[np.int64])
     report = task_of_card(card).report(lookup(truth[used]), lookup(labels[used]), card.class_names)

@@ -26,15 +26,8 @@ from hytas.data.findings import (
 from hytas.errors import InputError
 
 PACKAGE = Path(hytas.__file__).parent
-
-
 TREES = [ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")]
-OF_DATA = [
-    ast.parse(path.read_text(encoding="utf-8"))
-    for folder in ("data", "missions")
-    for path in (PACKAGE / folder).rglob("*.py")
-]
-PLACES = {"note": 2, "warning": 2, "refusal": 3, "Check": 5}
+PLACES = {"note": 2, "warning": 2, "refusal": 3, "Finding": 4, "Check": 5}
 """Functions, and the place of the case among their arguments."""
 CASES = [(code, case) for code, own in messages().items() for case in own.get("cases", ())]
 
@@ -71,7 +64,7 @@ def findings_of(tree: ast.AST) -> Iterator[Found]:
         if None in given and case is None and "case" in texts_in(tree):
             cases = None
         if isinstance(call.args[0], ast.Constant):
-            has_more = None in given or name == "Check"
+            has_more = None in given or name in ("Finding", "Check")
             others = {"where", "argument", "case"} | ({"value"} if name == "refusal" else set())
             facts = {one for one in given if one} - others
             yield Found(call.args[0].value, cases, facts, has_more)
@@ -97,10 +90,9 @@ def test_each_finding_has_the_facts_of_its_message() -> None:
         for code in texts & {*messages()}:
             given.setdefault(code, set()).update(texts)
         for code, cases, facts, has_more in findings_of(tree):
-            assert facts <= facts_in(code, cases or cases_of(code), "rule", "hint") | {"value"}, (
-                code
-            )
-            assert has_more or not cases or facts_in(code, cases, "rule") <= facts | {"value"}, code
+            known = facts_in(code, cases or cases_of(code), "rule", "hint")
+            assert facts <= known, code
+            assert has_more or not cases or facts_in(code, cases, "rule") <= facts, code
             given[code] |= facts
     for code, facts in given.items():  # a hint may go without its facts, but not always
         worded = {name for own in messages()[code].get("cases", {}).values() for name in own}
@@ -166,8 +158,10 @@ def prose_in(tree: ast.Module) -> Iterator[str]:
     checks = {name.id for row in rows for name in ast.walk(row) if isinstance(name, ast.Name)}
     others = [one for one in tree.body if not isinstance(one, ast.FunctionDef | ast.ClassDef)]
     for scope in (*([one] for one in functions), others):
-        calls = (call for one in scope for _, call in calls_in(one))
-        facts: list[ast.AST] = [keyword.value for call in calls for keyword in call.keywords]
+        facts: list[ast.AST] = []
+        for name, call in (found for one in scope for found in calls_in(one)):
+            facts += [one.value for one in call.keywords]
+            facts += call.args[3:4] if name == "Finding" else []
         if getattr(scope[0], "name", None) in checks:
             facts += [one for one in ast.walk(scope[0]) if isinstance(one, ast.Yield | ast.Return)]
         prose = Prose([*constants, *scope])
@@ -178,13 +172,14 @@ def prose_in(tree: ast.Module) -> Iterator[str]:
 
 def test_only_messages_hold_prose() -> None:
     names = {"class ", "label "}  # of classes without one
-    assert {words for tree in OF_DATA for words in prose_in(tree)} - names == set()
+    assert {words for tree in TREES for words in prose_in(tree)} - names == set()
 
 
 def test_prose_among_facts_is_seen() -> None:
     for source in (
         'note("a", what="no text")',
         'note("a", what=f"{n} rows")',
+        'Finding("a", NOTE, "", {"what": "no text"})',
         'facts = {"what": "no text"}; note("a", **facts)',
         'if n:\n    how = f"row {n}"\n    facts |= {"how": how}\nwarning("a", **facts)',
         'def f(x):\n    yield {"what": "no text"}\nCheck("a", NOTE, partial(f, 1))',

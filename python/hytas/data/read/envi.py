@@ -133,14 +133,14 @@ def _dtype(fields: Mapping[str, str]) -> "np.dtype[np.generic]":
     return np.dtype(order + _known(fields, "data type", _DTYPES, "nothing"))
 
 
-def _wrong(field: str, text: str, case: str, choices: str = "") -> InputError:
-    return refusal("value-wrong", "", case=case, field=field, text=text, choices=choices)
+def _wrong(field: str, text: str, case: str, **facts: str) -> InputError:
+    return refusal("value-wrong", "", case=case, field=field, text=text, **facts)
 
 
 def _known(fields: Mapping[str, str], name: str, known: Mapping[str, str], usual: str) -> str:
     text = fields.get(name, usual).partition(";")[0].strip().lower().removesuffix(".0")
     if text not in known:
-        raise _wrong(name, text, "choice", ", ".join(known))
+        raise _wrong(name, text, "choice", choices=", ".join(known))
     return known[text]
 
 

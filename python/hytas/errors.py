@@ -29,10 +29,11 @@ class InputError(ValueError):
         rule: what a valid value is, or what is wrong with this one.
         hint: what to do, or "". Rule and hint name other arguments in backticks:
             "name one with `cube_key`".
-        code: of the finding (`hytas.data.findings`) that refuses the input; "" for other rules.
+        code, case: of the finding (`hytas.data.findings`) that refuses the input; "" for other
+            rules.
     """
 
-    code = ""
+    code = case = ""
 
     def __init__(
         self, argument: object = "", value: Any = _UNSET, rule: str = "", hint: str = ""
@@ -61,7 +62,7 @@ class InputError(ValueError):
         value = self.value if self._has_value else _UNSET
         hint = "; ".join(part for part in (self.hint, more) if part)
         error = type(self)(self.argument, value, self.rule, hint)
-        error.code = self.code
+        error.code, error.case = self.code, self.case
         return error
 
     def render(self, option: Callable[[str], str]) -> str:

@@ -150,6 +150,8 @@ def test_labels_of_no_class_or_one(
         assert report["findings"][-1]["code"] == "empty"
         assert "accuracy" not in report
     assert np.load(tmp_path / "map.npy").any()
+    (tmp_path / "none.csv").touch()
+    assert here(*arguments, "--labels", tmp_path / "none.csv").returncode == 2
     cube = exported.scene.cube.copy()
     cube[:5] = 7
     np.save(tmp_path / "cut.npy", cube)

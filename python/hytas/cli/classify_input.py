@@ -166,7 +166,7 @@ def read_truth(
         try:
             read = labels_on_grid(path, grid, labels_key=key, class_ids=ids_by_name, **marks)
         except InputError as error:
-            if error.code != "empty":
+            if error.code != "empty" or error.case == "bytes":
                 raise
             read = LabelMaps((("labels", np.zeros((height, width), np.int64)),))
         first, *others = (values.astype(np.int32) for _, values in read.maps)

@@ -81,7 +81,7 @@ class Finding:
         error = InputError(argument, rule=rule, hint=self.hint)
         if value is not None:
             error = InputError(argument, value, rule, self.hint)
-        error.code = self.code
+        error.code, error.case = self.code, self.case
         return error
 
 

@@ -1,7 +1,7 @@
 """What is predicted, as a value of its own: how it is learned, read out, measured and compared.
 
-No other package asks which task it has. Another task is one file here, and one name in
-`TASKS`.
+No other package asks which task it has. Another task is one file here, and one name
+in `TASKS`.
 """
 
 from hytas.tasks.classes import Classes

@@ -90,7 +90,8 @@ class Classes:
         return None
 
     def chosen(self, outputs: Array) -> NDArray[Any]:
-        return np.asarray(outputs.argmax(axis=1))
+        usable = np.isfinite(outputs).all(axis=1)
+        return np.where(usable, outputs.argmax(axis=1), -1)
 
     def of_maps(self, maps: Sequence[Array], ids: Array) -> NDArray[Any]:
         order = np.argsort(ids)

@@ -130,7 +130,10 @@ class PredictionTask(Protocol):
         """Return what follows the logits of a model; None for probabilities."""
 
     def chosen(self, outputs: Array) -> NDArray[Any]:
-        """Return predictions in the form of targets, of outputs (n, C) of a model."""
+        """Return predictions in the form of targets, of outputs (n, C) of a model.
+
+        Of outputs that are not finite, the class is -1.
+        """
 
     def changed(self, output: Array, expected: Array) -> int:
         """Count samples for which a file predicts something else than it should."""

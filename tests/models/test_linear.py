@@ -79,6 +79,26 @@ def test_softmax_regression_is_that_of_scikit_learn_at_its_ridge(classes: int) -
     assert min(gaps) < 0.02
 
 
+def test_kernel_regression_sees_faint_directions(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(0)
+    targets = np.arange(160) % 2
+    angle = generator.uniform(0, 2 * np.pi, len(targets))
+    ring = np.where(targets, 0.08, 0.02)[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1)
+    brightness = generator.standard_normal((len(targets), 1))
+    values = np.hstack([brightness, ring]) @ generator.standard_normal((3, BANDS))
+    patches = torch.from_numpy(values).float()[:, None, None]
+
+    def accuracy() -> float:
+        network = closed_form("rbf", InputShape(BANDS, 2, 1))
+        network.solve(patches[:100], torch.from_numpy(targets[:100]))
+        with torch.no_grad():
+            return float((network(patches[100:]).argmax(1).numpy() == targets[100:]).mean())
+
+    chosen = accuracy()
+    monkeypatch.setattr("hytas.models.kernel.WHITENINGS", (0.0,))
+    assert chosen > 0.9 > accuracy()
+
+
 @pytest.mark.parametrize("fit", FUNCTIONS)
 def test_linear_networks_read_a_derivative_where_it_tells_classes_apart(fit: str) -> None:
     """Classes differ in a narrow slope; brightness and tilt differ from pixel to pixel."""

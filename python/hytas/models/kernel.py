@@ -1,11 +1,13 @@
 """Networks with one hidden layer of Gaussian units, fitted without steps of training."""
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hytas.models.derivatives import FoldPlaces, class_splits, some_places
+from hytas.models.derivatives import class_splits, some_places
 from hytas.models.linear import (
     ClosedFormNetwork,
     centre_of,
@@ -19,8 +21,25 @@ from hytas.types import Floats
 
 WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0)
 """Factors of the squared distance, whose mean over spectra is 2."""
-FAINTEST = 1e-4
-"""Least eigenvalue of the units that is used, of the largest one: float32 loses fainter ones."""
+WHITENINGS = (0.0, 0.5)
+"""Of principal directions: 0 leaves them as they are, 1 standardises them."""
+LEAST_EIGENVALUE = 1e-4
+"""Of the units, as a share of the largest one: float32 loses smaller ones."""
+FAINTEST = 0.05
+"""Of the largest deviation: fainter directions are not made any louder."""
+TINY = 1e-8
+
+
+class Distance(NamedTuple):
+    """The distance that Gaussian units see.
+
+    Attributes:
+        whitening: 0 leaves principal directions as they are, 1 standardises them.
+        width: factor of the squared distance.
+    """
+
+    whitening: float
+    width: float
 
 
 class KernelNetwork(ClosedFormNetwork):
@@ -83,7 +102,8 @@ class KernelNetwork(ClosedFormNetwork):
 class KernelClasses(KernelNetwork):
     """Kernel logistic regression on the leading principal directions of standardised bands.
 
-    Cross-validation chooses the width of the units and the ridge of the largest likelihood.
+    Cross-validation chooses the distance that the units see and the ridge of the largest
+    likelihood.
 
     Args:
         bands, classes: numbers of both.
@@ -103,12 +123,13 @@ class KernelClasses(KernelNetwork):
         """Fit the network to scaled patches (N, P, P, bands) and class indices (N,)."""
         spectra, labels = centre_of(patches).double().cpu().numpy(), targets.cpu().numpy()
         present, index = np.unique(labels, return_inverse=True)
-        weight, bias = _directions(spectra, KERNEL_DIRECTIONS["rbf"])
+        deviation = spectra.std(axis=0)
+        scale = np.where(deviation > 0, deviation, 1.0)
+        distance, ridge = _chosen(spectra / scale, labels)
+        weight, bias = directions(spectra / scale, distance, KERNEL_DIRECTIONS["rbf"])
+        weight = weight / scale
         along = spectra @ weight.T + bias
         units = units_of(along)
-        some, own, splits = class_splits(labels, some_places(len(labels)))
-        width, ridge = _chosen(along[some], units, own, splits)
-        weight, bias, along, units = (each * width**0.5 for each in (weight, bias, along, units))
         root = _inverse_root(units)
         head, offset = np.zeros((1, len(units))), np.zeros(1)
         if len(present) > 1:
@@ -119,15 +140,21 @@ class KernelClasses(KernelNetwork):
         self.fill((weight, bias), units, with_absent(head, offset, present, classes))
 
 
-def _directions(spectra: Floats, count: int) -> tuple[Floats, Floats]:
-    """Return weight (k, bands) and bias (k,) of principal directions, of total variance 1."""
-    mean, deviation = spectra.mean(axis=0), spectra.std(axis=0)
-    scale = np.where(deviation > 0, deviation, 1.0)
-    scaled = (spectra - mean) / scale
-    directions = np.linalg.svd(scaled, full_matrices=False)[2][:count]
-    weight = directions / scale
-    total = float(((spectra - mean) @ weight.T).var(axis=0).sum()) ** 0.5 or 1.0
-    return weight / total, -weight @ mean / total
+def directions(spectra: Floats, distance: Distance, count: int) -> tuple[Floats, Floats]:
+    """Return weight (k, bands) and bias (k,) of principal directions, scaled as a distance wants.
+
+    Args:
+        spectra: (n, bands).
+        count: of the directions, at most.
+    """
+    mean = spectra.mean(axis=0)
+    _, lengths, axes = np.linalg.svd(spectra - mean, full_matrices=False)
+    kept = min(count, len(lengths))
+    deviation = lengths / len(spectra) ** 0.5
+    power, own = distance.whitening, np.maximum(deviation[:kept], FAINTEST * deviation[0])
+    scale = np.linalg.norm(deviation) ** (1.0 - power) * (own * kept**0.5) ** power
+    weight = axes[:kept] * distance.width**0.5 / np.maximum(scale, TINY)[:, None]
+    return weight, -weight @ mean
 
 
 def gaussian(one: Floats, other: Floats) -> Floats:
@@ -149,20 +176,23 @@ def units_of(along: Floats) -> Floats:
 def _inverse_root(units: Floats) -> Floats:
     """Return (n, r) such that the values of units times it have the kernel's inner products."""
     values, vectors = np.linalg.eigh(gaussian(units, units))
-    kept = values > FAINTEST * values.max()
+    kept = values > LEAST_EIGENVALUE * values.max()
     return np.asarray(vectors[:, kept] / values[kept] ** 0.5)
 
 
-def _chosen(
-    along: Floats, units: Floats, index: NDArray[np.int64], splits: FoldPlaces
-) -> tuple[float, float]:
-    """Return the width and the ridge of the least held-out loss; the middle ones without folds."""
+def _chosen(spectra: Floats, labels: NDArray[np.int64]) -> tuple[Distance, float]:
+    """Return the distance and the ridge of the least held-out loss; usual ones without folds."""
+    some, index, splits = class_splits(labels, some_places(len(labels)))
     if not splits:
-        return WIDTHS[len(WIDTHS) // 2], 1.0
+        return Distance(0.0, WIDTHS[len(WIDTHS) // 2]), 1.0
     found = []
-    for width in WIDTHS:
-        scaled = units * width**0.5
-        features = gaussian(along * width**0.5, scaled) @ _inverse_root(scaled)
-        ridge, losses = held_out_losses(features, index, splits)
-        found.append((float(losses.mean()), width, ridge))
+    for whitening in WHITENINGS:
+        weight, bias = directions(spectra, Distance(whitening, 1.0), KERNEL_DIRECTIONS["rbf"])
+        along = spectra @ weight.T + bias
+        units = units_of(along)
+        for width in WIDTHS:
+            scaled = units * width**0.5
+            features = gaussian(along[some] * width**0.5, scaled) @ _inverse_root(scaled)
+            ridge, losses = held_out_losses(features, index, splits)
+            found.append((float(losses.mean()), Distance(whitening, width), ridge))
     return min(found)[1:]

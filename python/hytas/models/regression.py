@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from hytas.metrics import LEAST_PROBABILITY, within_chance
 from hytas.models.derivatives import ORDERS, derivative, some_places
-from hytas.models.kernel import KernelNetwork, gaussian, units_of
+from hytas.models.kernel import TINY, Distance, KernelNetwork, directions, gaussian, units_of
 from hytas.models.linear import (
     RATE,
     ClosedFormNetwork,
@@ -43,10 +43,8 @@ WEAK, FIRM = (int(np.searchsorted(STRENGTHS, 0.9 * least)) for least in (1e-5, 1
 MOST_COMPONENTS = 20
 WIDTHS = (0.03, 0.1, 0.3, 1.0)
 """Factors of the squared distance in standardised directions."""
-FAINTEST = 0.05
-"""Of the largest deviation: fainter directions are not made any louder."""
-TINY, EXHAUSTED = 1e-8, 1e-10
-"""EXHAUSTED: of the first covariance with the target, below which no component is left."""
+EXHAUSTED = 1e-10
+"""Of the first covariance with the target, below which no component is left."""
 
 
 class Prepared(NamedTuple):
@@ -347,7 +345,7 @@ class KernelValues(KernelNetwork):
         spectra, values = (each.double().cpu().numpy() for each in (centre_of(patches), targets))
         order, distance, places = _chosen_kernel(spectra, values, groups)
         preparation = prepared(spectra, order, True)
-        weight, bias = _directions(preparation.apply(spectra), distance)
+        weight, bias = directions(preparation.apply(spectra), distance, KERNEL_DIRECTIONS["kernel"])
         along = preparation.apply(spectra) @ weight.T + bias
         units = units_of(along)
         heads, means = np.zeros((values.shape[1], len(units))), np.zeros(values.shape[1])
@@ -362,33 +360,8 @@ class KernelValues(KernelNetwork):
         self.fill(preparation.folded(weight, bias), units, (heads, means))
 
 
-class Distance(NamedTuple):
-    """The distance that Gaussian units see.
-
-    Attributes:
-        whitened: whether principal directions are standardised.
-        width: factor of the squared distance.
-    """
-
-    whitened: bool
-    width: float
-
-
 KernelChoice = tuple[int, Distance, list[int]]
 """Order of the derivative, distance, and the place of the strength of each target."""
-
-
-def _directions(spectra: Floats, distance: Distance) -> tuple[Floats, Floats]:
-    """Return the map to principal directions, scaled as a distance wants."""
-    mean = spectra.mean(axis=0)
-    _, lengths, directions = np.linalg.svd(spectra - mean, full_matrices=False)
-    kept = min(KERNEL_DIRECTIONS["kernel"], len(lengths))
-    deviation = lengths / len(spectra) ** 0.5
-    scale = np.full(kept, np.linalg.norm(deviation))
-    if distance.whitened:
-        scale = np.maximum(deviation[:kept], FAINTEST * deviation[0]) * kept**0.5
-    weight = directions[:kept] * distance.width**0.5 / np.maximum(scale, TINY)[:, None]
-    return weight, -weight @ mean
 
 
 def _chosen_kernel(
@@ -405,9 +378,9 @@ def _chosen_kernel(
     firm: list[tuple[Floats, KernelChoice]] = []
     every: list[tuple[Floats, KernelChoice]] = []
     for order, values in _candidates(spectra):
-        for distance in starmap(Distance, product((True, False), WIDTHS)):
+        for distance in starmap(Distance, product((1.0, 0.0), WIDTHS)):
             errors = _errors(values, targets, groups, True, partial(_kernel_curve, distance))
-            for found, first in ((every, WEAK), *[(firm, FIRM)] * distance.whitened):
+            for found, first in ((every, WEAK), *[(firm, FIRM)] * int(distance.whitening)):
                 places = [first + _least(one[first:]) for one in errors]
                 losses = [one[at] for one, at in zip(errors, places, strict=True)]
                 found.append((np.concatenate(losses), (order, distance, places)))
@@ -417,7 +390,7 @@ def _chosen_kernel(
 
 
 def _kernel_curve(distance: Distance, spectra: Floats, targets: Floats, others: Floats) -> Floats:
-    weight, bias = _directions(spectra, distance)
+    weight, bias = directions(spectra, distance, KERNEL_DIRECTIONS["kernel"])
     along, apart = (each @ weight.T + bias for each in (spectra, others))
     values, vectors = np.linalg.eigh(gaussian(along, along))
     return _damped(values, vectors, targets, gaussian(apart, along))

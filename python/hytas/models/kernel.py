@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from hytas.models.derivatives import class_splits, some_places
 from hytas.models.linear import (
+    RIDGES,
     ClosedFormNetwork,
     centre_of,
     fitted_regressions,
@@ -23,6 +24,8 @@ WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0)
 """Factors of the squared distance, whose mean over spectra is 2."""
 WHITENINGS = (0.0, 0.5)
 """Of principal directions: 0 leaves them as they are, 1 standardises them."""
+WEAK_RIDGES = tuple(ridge for ridge in RIDGES if ridge >= 1.0)
+"""Those that are compared: units are at most 1, so a stronger ridge is never the best."""
 LEAST_EIGENVALUE = 1e-4
 """Of the units, as a share of the largest one: float32 loses smaller ones."""
 FAINTEST = 0.05
@@ -193,6 +196,6 @@ def _chosen(spectra: Floats, labels: NDArray[np.int64]) -> tuple[Distance, float
         for width in WIDTHS:
             scaled = units * width**0.5
             features = gaussian(along[some] * width**0.5, scaled) @ _inverse_root(scaled)
-            ridge, losses = held_out_losses(features, index, splits)
+            ridge, losses = held_out_losses(features, index, splits, WEAK_RIDGES)
             found.append((float(losses.mean()), Distance(whitening, width), ridge))
     return min(found)[1:]

@@ -145,16 +145,19 @@ def _rotated(spectra: _Values, centre: _Values) -> tuple[_Values, _Values]:
 
 
 def held_out_losses(
-    spectra: _Values, index: NDArray[np.int64], splits: FoldPlaces
+    spectra: _Values,
+    index: NDArray[np.int64],
+    splits: FoldPlaces,
+    ridges: Sequence[float] = RIDGES,
 ) -> tuple[float, _Values]:
     """Return the ridge of the least mean loss, and the losses (n,) of held-out pixels by it."""
-    losses = np.zeros((len(RIDGES), len(index)))
+    losses = np.zeros((len(ridges), len(index)))
     for fitted, held_out in splits:
-        for at, machine in enumerate(fitted_regressions(spectra[fitted], index[fitted], RIDGES)):
+        for at, machine in enumerate(fitted_regressions(spectra[fitted], index[fitted], ridges)):
             chances = machine.predict_proba(spectra[held_out])
             losses[at, held_out] = _surprise(chances, index[held_out])
     best = int(np.argmin(losses.mean(axis=1)))
-    return RIDGES[best], losses[best]
+    return ridges[best], losses[best]
 
 
 def _surprise(chances: _Values, index: NDArray[np.int64]) -> _Values:

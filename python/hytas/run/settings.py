@@ -315,7 +315,7 @@ class SearchSettings:
     effort: str = _search(
         "normal",
         "How long to search and train; other settings of length win over it. On two CPU cores, "
-        "with 100K-params on Indian Pines, quick takes 2 minutes, normal 4, thorough an hour.",
+        "with 100K-params on Indian Pines, quick takes 2 to 3 minutes, normal 4, thorough an hour.",
         most_used=True,
         rule=OneOf(tuple(EFFORTS)),
         estimator=True,

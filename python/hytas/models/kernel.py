@@ -25,7 +25,7 @@ WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0)
 WHITENINGS = (0.0, 0.5)
 """Of principal directions: 0 leaves them as they are, 1 standardises them."""
 WEAK_RIDGES = tuple(ridge for ridge in RIDGES if ridge >= 1.0)
-"""Those that are compared: units are at most 1, so a stronger ridge is never the best."""
+"""Those that are compared: values of units are at most 1, and a stronger ridge flattens all."""
 LEAST_EIGENVALUE = 1e-4
 """Of the units, as a share of the largest one: float32 loses smaller ones."""
 FAINTEST = 0.05

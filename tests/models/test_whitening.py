@@ -1,11 +1,13 @@
 """A pixel embedding that whitens the data it starts from."""
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from hytas.models import InputShape, SpectralTransformer, whiten_embedding
 from hytas.models.spectral import Layers
+from hytas.models.whitening import whitening
 
 ONE = Layers((2,), (2,))
 
@@ -53,6 +55,24 @@ def test_faint_directions_are_not_blown_up() -> None:
     gain = float(torch.linalg.svdvals(made.pixel_embed.project.weight.detach())[0])
     deviation = float(torch.linalg.svdvals(torch.cov(seen.flatten(0, 2).T))[0].sqrt())
     assert gain < 1.5 * 0.5 * (24 / 19) ** 0.5 / (0.01 * deviation)
+
+
+@pytest.mark.parametrize("count", [12, 200])
+def test_fewer_pixels_than_bands_are_whitened_alike(count: int) -> None:
+    generator = torch.Generator().manual_seed(0)
+    spread = torch.logspace(0, -1, 60)
+    spectra = (torch.randn(count, 1, 1, 60, generator=generator) * spread).numpy()
+    found = whitening(torch.from_numpy(spectra), 64, seed=0)
+    assert found is not None
+    variance, directions = np.linalg.eigh(np.cov(spectra.reshape(count, 60).T, bias=True))
+    deviation = np.sqrt(np.maximum(variance, 0.0))
+    seen = deviation > 1e-6
+    expected = directions[:, seen] / np.maximum(deviation[seen], 0.01 * deviation.max())
+    expected = expected @ expected.T
+    weight = found[0].double().numpy()
+    visible = directions[:, seen] @ directions[:, seen].T
+    products = visible @ weight.T @ weight @ visible
+    assert np.allclose(products / products.trace(), expected / expected.trace(), atol=1e-6)
 
 
 def test_seed_decides_and_nothing_else_moves() -> None:

@@ -10,9 +10,11 @@ not whitened: measured, they lose by it (notes/decisions.md).
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hytas.models.network import as_network
+from hytas.types import Floats
 
 FLOOR = 0.01
 """Of the largest deviation: fainter directions are noise, and are not made any louder."""
@@ -62,22 +64,30 @@ def whitening(patches: Tensor, outputs: int, seed: int) -> tuple[Tensor, Tensor]
     if not len(inputs):
         return None
     mean = inputs.mean(0, dtype=np.float64)
-    scatter = np.zeros((len(mean), len(mean)))
-    for start in range(0, len(inputs), TOGETHER):  # in parts that stay in the cache
-        centred = inputs[start : start + TOGETHER] - mean
-        scatter += centred.T @ centred
-    variance, directions = np.linalg.eigh(scatter / len(inputs))
-    kept = min(outputs, inputs.shape[1])
-    deviation = np.sqrt(np.maximum(variance[::-1][:kept], 0.0))
+    deviation, directions = (kept[:outputs] for kept in _principal(inputs, mean))
     if deviation[0] < FLAT * (1.0 + np.abs(mean).max()):
         return None
     divisor = np.maximum(deviation, FLOOR * deviation[0])
-    whitened = directions[:, ::-1][:, :kept].T / divisor[:, None]
+    whitened = directions / divisor[:, None]
     generator = torch.Generator().manual_seed(seed)
     rotation = torch.linalg.qr(
         torch.randn(outputs, outputs, generator=generator, dtype=torch.float64)
-    ).Q[:, :kept]
+    ).Q[:, : len(whitened)]
     weight = rotation.numpy() @ whitened
     # Of the whole, not of each output: a faint direction stays a little fainter.
     weight *= DEVIATION / np.sqrt(((deviation / divisor) ** 2).sum() / outputs)
     return torch.from_numpy(weight).float(), torch.from_numpy(-weight @ mean).float()
+
+
+def _principal(inputs: NDArray[np.float32], mean: Floats) -> tuple[Floats, Floats]:
+    """Return deviations (k,), the largest first, and principal directions (k, bands) of pixels."""
+    count, bands = inputs.shape
+    if count < bands:
+        _, lengths, directions = np.linalg.svd(inputs - mean, full_matrices=False)
+        return lengths / count**0.5, directions
+    scatter = np.zeros((bands, bands))
+    for start in range(0, count, TOGETHER):  # in parts that stay in the cache
+        centred = inputs[start : start + TOGETHER] - mean
+        scatter += centred.T @ centred
+    variance, columns = np.linalg.eigh(scatter / count)
+    return np.sqrt(np.maximum(variance[::-1], 0.0)), columns[:, ::-1].T

@@ -28,7 +28,7 @@ from hytas.train.schedule import Schedule
 from hytas.train.state import Epoch
 from hytas.types import Array, Logits, Pixels
 
-FORMAT = 3
+FORMAT = 4
 """Of the results in a store; another number makes all of them anew."""
 BEST = "best."
 """What the names of the weights of the best epoch begin with in a file of weights."""

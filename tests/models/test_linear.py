@@ -19,6 +19,8 @@ from hytas.models import InputShape, SensorModel, build_network, count_parameter
 from hytas.models.counting import counted_layers
 from hytas.models.linear import FUNCTIONS, begin_skip, lda, softmax_regression
 from hytas.models.table import closed_form
+from hytas.run.config import RunConfig
+from hytas.run.context import open_feasible
 from hytas.spaces import open_space
 from hytas.spaces.costs import budget_of_network, shipped_costs
 from hytas.spaces.names import FITS, MEAN_WITH, linear_architecture
@@ -206,6 +208,13 @@ def test_a_budget_leaves_room_for_the_mean() -> None:
     linear = 2 * (CLASSES * BANDS + CLASSES) + CLASSES + kernel
     assert left["params"] == (2000, 20_000 - linear)
     assert left["activations"] == (0, 1_000_000)
+
+
+def test_a_small_budget_leaves_room_for_some_members_of_the_mean() -> None:
+    one = CLASSES * BANDS + CLASSES
+    _, feasible = open_feasible(RunConfig(budget="1500-params"), SHAPE, FITS)
+    assert feasible is not None
+    assert feasible.budget.bounds == [("params", 0, 1500 - 2 * one - CLASSES)]
 
 
 @pytest.mark.parametrize(

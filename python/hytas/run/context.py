@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -228,8 +229,8 @@ def open_feasible(
     """Return the space for inputs of `shape`, and its architectures that fit the budget.
 
     Args:
-        fits: of networks in closed form whose mean with an architecture is to fit, too; if none
-            does, the architectures alone.
+        fits: of networks in closed form whose mean with an architecture is to fit, too: all of
+            them, or as many as leave room for one.
     """
     if config.space in NETWORKS:
         check_data(config.space, shape)  # now, because other data do not give its variables
@@ -245,11 +246,14 @@ def open_feasible(
             rule = f"{name!r} is not a cost of {space.name}"
             hint = f"choose from {', '.join(space.cost_names)}"
             raise InputError("pareto", config.pareto, rule, hint)
-    if config.budget and fits:
-        with suppress(ValueError):
-            return space, Feasible(space, budget_of_network(budget, space, shape, fits))
+    if not config.budget:
+        return space, None
+    for count in range(len(fits), 0, -1):
+        for group in combinations(fits, count):
+            with suppress(ValueError):
+                return space, Feasible(space, budget_of_network(budget, space, shape, group))
     try:
-        return space, Feasible(space, budget) if config.budget else None
+        return space, Feasible(space, budget)
     except ValueError as error:
         raise InputError(str(error)) from None
 

@@ -67,9 +67,9 @@ TRACKERS = ("tensorboard", "mlflow")
 OF_EFFORT: Any = None
 """Default of a setting that `effort` decides."""
 OF_DATA: Any = None
+"""Default of a setting that the kind of the data decides: a scene, or images."""
 OWN_PROXY = "params"
 """Default proxy of a plug-in's networks: any network has parameters, not all have attention."""
-"""Default of a setting that the kind of the data decides: a scene, or images."""
 
 
 def _by(form: Callable[[Any], Any]) -> Rule:

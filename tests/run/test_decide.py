@@ -104,16 +104,6 @@ def maps_of(right: np.ndarray) -> Maps:
     return Maps(np.ones(len(right), int), chances, chances)
 
 
-@pytest.mark.parametrize(("better", "method"), [(1, "none"), (20, "guided")])
-def test_a_lead_that_is_noise_leaves_maps_raw(better: int, method: str) -> None:
-    true = np.float32([0.9, 0.8, 0.6, 0.3]).repeat(10)
-    smoothed = true[::-1].copy()  # as good in all, and another one at each pixel
-    smoothed[:better] = 0.9
-    raw_map, smoothed_map = (np.stack([each, 1 - each], axis=1) for each in (true, smoothed))
-    choice = choose_smoothing("auto", Maps(np.zeros(40, int), raw_map, smoothed_map))
-    assert choice.method == method
-
-
 @pytest.mark.parametrize(
     ("weights", "temperature", "method", "scores"),
     [

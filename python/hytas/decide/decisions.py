@@ -27,8 +27,6 @@ LEAST_PIXELS_UNKNOWN = 50
 """Held-out pixels that the threshold for unknown ground needs."""
 LEAST_UNLABELLED = 100
 """Unlabelled pixels that an expected accuracy needs."""
-LEAST_LEAD = 0.5
-"""Standard errors by which a smoothed map must lead: less is noise, and leaves maps raw."""
 MOST_SURER = 2.0
 """Factor by which an expected accuracy may lower the temperature of held-out pixels."""
 
@@ -253,7 +251,7 @@ def choose_smoothing(
 def choose_by_brier_score(
     choice: SmoothingChoice, maps: Maps, weights: NDArray[np.float64] | None = None
 ) -> SmoothingChoice:
-    """Choose the smoothed map if its Brier score is lower than the raw one's by more than noise.
+    """Choose between the raw and the smoothed map by their Brier scores, the lower one first.
 
     A few pixels decide which map has more of them right. The squared error of all probabilities
     depends less on chance. Each map has the temperature that fits these pixels. If few pixels have
@@ -271,16 +269,11 @@ def choose_by_brier_score(
     if own.sum() ** 2 < LEAST_PIXELS * (own**2).sum():  # Kish's effective number of pixels
         return choice
     truth = np.eye(maps.raw.shape[1])[maps.targets]
-    errors = np.stack(
-        [
-            ((chances - truth) ** 2).sum(axis=1)
-            for chances in (maps.raw_calibrated, maps.at(choice.temperature))
-        ]
+    raw, smoothed = (
+        float(np.average(((chances - truth) ** 2).sum(axis=1), weights=own))
+        for chances in (maps.raw_calibrated, maps.at(choice.temperature))
     )
-    raw, smoothed = np.average(errors, axis=1, weights=own)
-    spread = errors[0] - errors[1] - (raw - smoothed)
-    noise = LEAST_LEAD * float(np.sum((own * spread) ** 2) ** 0.5 / own.sum())
-    method = "guided" if raw - smoothed > noise else "none"
+    method = "guided" if smoothed < raw else "none"
     why = f"Brier score {raw:.3f} raw, {smoothed:.3f} smoothed"
     choice = replace(choice, method=method, reason=why)
     if weights is None:
